@@ -144,7 +144,7 @@ pub struct Run {
     #[command(flatten)]
     pub options: PolicyOptions,
     /// What the programs are run for: latency (a core of their own, siblings included), batch (run
-    /// when no other thread wants the CPU) or normal [default: normal]
+    /// when no other thread wants the CPU), alone (to be measured, as --alone) or normal [default: normal]
     #[arg(long, value_name = "CLASS")]
     pub class: Option<Class>,
     /// For measuring: keep other managed programs off the cores of COMMAND, whose siblings stay
@@ -399,9 +399,10 @@ pub struct Policies {
 ///
 /// Reads the journals of managers that are no longer alive and restores the
 /// affinity, nice value and class of every thread that still has what symbiont
-/// set. What another process changed meanwhile is left alone. Root restores for
-/// all users, unless a directory is given, and so also setuid programs, which
-/// their users cannot change.
+/// set. What another process changed meanwhile is left alone. A manager that was
+/// killed and has not ended yet is waited for, up to 10 s. Root restores for all
+/// users, unless a directory is given, and so also setuid programs, which their
+/// users cannot change.
 #[derive(Debug, Args)]
 pub struct Restore {
     /// Write JSON

@@ -1,25 +1,34 @@
 //! `symbiont restore`: restores what crashed managers left changed.
 
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
 use anyhow::Context;
 use symbiont_linux::actuate::{
-    Restored, StateDirError, all_state_dirs, default_state_dir, restore,
+    Restored, StateDirError, all_state_dirs, default_state_dir, is_manager_ending, restore,
 };
 use symbiont_topology::HostTopology;
 
 use crate::args::Restore;
 
+/// For how long a manager that was killed is waited for.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EACH: Duration = Duration::from_millis(50);
+
 /// Restores, and reports the outcome. An error if something that should
 /// have been restored could not be.
 pub fn run(args: &Restore) -> anyhow::Result<()> {
     let host = HostTopology::read().context("cannot read this machine's topology")?;
-    let restored = match args.state.given()? {
-        Some(dir) => restore(&host, &dir)?,
+    let given = args.state.given()?;
+    wait_for_managers(given.clone().map_or_else(all_state_dirs, |dir| vec![dir]));
+    let restored = match &given {
+        Some(dir) => restore(&host, dir)?,
         None => restore_all(&host),
     };
     if args.json {
         say!("{}", serde_json::to_string_pretty(&restored)?);
     } else {
-        if let Some(dir) = args.state.given()?.filter(|_| restored.directories.is_empty()) {
+        if let Some(dir) = given.filter(|_| restored.directories.is_empty()) {
             say!("There is no directory {}.", dir.display());
         }
         say!("{}", text(&restored));
@@ -29,6 +38,18 @@ pub fn run(args: &Restore) -> anyhow::Result<()> {
         "not everything could be restored; see above"
     );
     Ok(())
+}
+
+/// Waits until managers that were killed have ended, which takes a while where they get no CPU.
+fn wait_for_managers(mut dirs: Vec<PathBuf>) {
+    let begun = Instant::now();
+    loop {
+        dirs.retain(|dir| is_manager_ending(dir));
+        if dirs.is_empty() || begun.elapsed() > ENDS_WITHIN {
+            break;
+        }
+        std::thread::sleep(LOOK_EACH);
+    }
 }
 
 /// Restores from the default directories of all users, as far as they may be read.
@@ -61,14 +82,14 @@ fn text(restored: &Restored) -> String {
     lines.extend(report.left_alone.iter().map(|thread| format!("Left alone: {thread}")));
     lines.extend(report.failed.iter().map(|thread| format!("Not restored: {thread}")));
     lines.extend(restored.unusable.iter().map(|why| format!("Not used: {why}")));
-    let alive = |path: &std::path::PathBuf| {
+    let alive = |path: &PathBuf| {
         let path = path.display();
         format!(
             "Still at work, so left alone: the manager of {path}. If it was killed just now, restore again when it has ended."
         )
     };
     lines.extend(restored.live.iter().map(alive));
-    let gone = |path: &std::path::PathBuf| {
+    let gone = |path: &PathBuf| {
         format!("Removed, since all its threads are gone: {}", path.display())
     };
     lines.extend(restored.stale.iter().map(gone));

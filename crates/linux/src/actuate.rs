@@ -82,7 +82,7 @@ pub use journal::JournalError;
 pub use kernel::{ThreadError, ThreadKey};
 pub use lock::{Lock, LockError};
 pub use managers::managed_by;
-pub use restore::{Restored, restore};
+pub use restore::{Restored, is_manager_ending, restore};
 pub use restoring::{NotRestored, RestoreReport};
 pub use scheduler::loaded_scheduler;
 pub use state_dir::{StateDirError, all_state_dirs, default_state_dir, visible_state_dirs};

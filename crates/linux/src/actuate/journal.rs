@@ -359,8 +359,8 @@ fn encode(lines: &[Line]) -> io::Result<Vec<u8>> {
 
 /// A journal that was found in a state directory.
 pub(super) enum Found {
-    /// Its manager lives (or another process restores from it just now).
-    Held(PathBuf),
+    /// Its manager lives (or another process restores from it just now). Which one it is, where it says so.
+    Held(PathBuf, Option<ThreadKey>),
     /// Its manager is dead. The open file keeps others from restoring from it.
     Left(Left),
 }
@@ -407,13 +407,21 @@ fn find(dir: &StateDir, name: String) -> Result<Option<Found>, StateDirError> {
         Err(error) => return Err(error),
     };
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Ok(Some(Found::Held(path)));
+        return Ok(Some(Found::Held(path, manager(&file))));
     }
     if !dir.still_names(&name, &file) {
         // Rewritten, or removed, between opening and locking.
         return Ok(None);
     }
     Ok(Some(Found::Left(Left { name, path, file })))
+}
+
+/// Whose journal it is, as long as its numbers mean the same here.
+fn manager(file: &File) -> Option<ThreadKey> {
+    let mut first = String::new();
+    BufReader::new(file).take(MOST_BYTES).read_line(&mut first).ok()?;
+    let header: Header = serde_json::from_str(&first).ok()?;
+    header.has_our_numbers().then_some(header.manager)
 }
 
 /// Removes journals that a dead manager had not finished to write.

@@ -1,14 +1,15 @@
 //! Restores what dead managers left: `symbiont restore`, and the start of
 //! every manager.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::process::geteuid;
+use rustix::process::{Signal, geteuid};
 use serde::Serialize;
 use symbiont_topology::HostTopology;
 
 use super::journal::{self, Found, JournalError, Left};
-use super::kernel::{Host, Kernel};
+use super::kernel::{Host, Kernel, ThreadKey, facts_of};
 use super::restoring::{RestoreReport, restore_threads};
 use super::state_dir::{StateDir, StateDirError};
 use super::trust::Trust;
@@ -77,7 +78,7 @@ pub(super) fn restore_over(
     let trust = if owner == geteuid().as_raw() { Trust::Own } else { Trust::Of(owner) };
     for found in journal::find_all(&dir)? {
         match found {
-            Ok(Found::Held(path)) => restored.live.push(path),
+            Ok(Found::Held(path, _)) => restored.live.push(path),
             Ok(Found::Left(left)) => {
                 if let Err(error) = from_journal(kernel, &dir, left, trust, &mut restored) {
                     restored.unusable.push(error);
@@ -88,6 +89,34 @@ pub(super) fn restore_over(
     }
     journal::remove_drafts(&dir)?;
     Ok(restored)
+}
+
+/// Was a manager of this state directory killed that has not ended yet? It ends when it gets a CPU, which takes
+/// seconds where others are preferred; what it did cannot be restored before.
+#[must_use]
+pub fn is_manager_ending(state_dir: &Path) -> bool {
+    let Ok(Some(dir)) = StateDir::open_to_restore(state_dir) else { return false };
+    let found = journal::find_all(&dir).unwrap_or_default();
+    let is_ending = |found| match found {
+        Found::Held(_, Some(manager)) => is_being_killed(manager),
+        _ => false,
+    };
+    found.into_iter().flatten().any(is_ending)
+}
+
+fn is_being_killed(key: ThreadKey) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", key.process));
+    facts_of(key).is_ok() && status.is_ok_and(|status| says_killed(&status))
+}
+
+/// Does the file `status` of a process say that SIGKILL is on its way?
+fn says_killed(status: &str) -> bool {
+    const KILL: u64 = 1 << (Signal::KILL.as_raw() - 1);
+    let pending = ["SigPnd:", "ShdPnd:"].iter().filter_map(|name| {
+        let set = status.lines().find_map(|line| line.strip_prefix(name))?;
+        u64::from_str_radix(set.trim(), 16).ok()
+    });
+    pending.fold(0, |all, set| all | set) & KILL != 0
 }
 
 fn from_journal(
@@ -117,4 +146,19 @@ fn from_journal(
     }
     restored.report.add(report);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_being_killed_is_known_by_its_pending_signals() {
+        let status = |own, all| format!("Name:\tx\nSigPnd:\t{own:016x}\nShdPnd:\t{all:016x}\nSigBlk:\t0\n");
+        for (own, all, is_killed) in [(0, 0, false), (0x100, 0, true), (0, 0x100, true), (0x4200, 2, false)] {
+            assert_eq!(says_killed(&status(own, all)), is_killed, "{own:x} {all:x}");
+        }
+        assert!(!says_killed("") && !says_killed("SigPnd:\tnone\n"));
+        assert!(!says_killed(&fs::read_to_string("/proc/self/status").unwrap()));
+    }
 }
