@@ -3,7 +3,8 @@
 
     scripts/figures.py FOLDER... take the values from reports of `symbiont reproduce`,
                                  each figure from the last that has it, and write
-                                 docs/figures/ and README's block anew
+                                 docs/figures/ and README's block anew; papers of which
+                                 no report has a figure stay as they are, and README says so
     scripts/figures.py --check   fail if README is not what docs/figures/ gives
     scripts/figures.py --ids     print the figures that the report must have
 """
@@ -73,11 +74,19 @@ def take(folders):
                 figures[row["Figure"]], place_of[row["Figure"]] = row, folder
     if not facts.get("Effort", "").startswith("full"):
         sys.exit("figures: a quick report gives no verdicts; README shows the full form")
-    missing = [figure for figure in IDS if figure not in figures]
+    before = json.loads(DATA.read_text())
+    if before["facts"] != facts:
+        before = {"papers": {}, "rows": [], "pictures": {}, "older": []}
+    anew = {paper(figure) for figure in figures}
+    stays = lambda figure: paper(figure) not in anew and before["rows"]
+    missing = [figure for figure in IDS if figure not in figures and not stays(figure)]
     if missing:
         sys.exit(f"figures: the reports have no {', '.join(missing)}: see --ids, or mend ROWS")
     rows = []
     for figure, what, where, machine in ROWS:
+        if stays(figure):
+            rows += [row for row in before["rows"] if (row["figure"], row["what"], row["where"]) == (figure, what, where)]
+            continue
         if machine not in machines:
             sys.exit(f"figures: nothing ran on the simulated machine {machine}: mend ROWS")
         with open(place_of[figure] / f"{figure}-values.csv", newline="") as file:
@@ -103,21 +112,31 @@ def take(folders):
             "verdict": value["Verdict"],
         })
     for old in KEPT.glob("*.svg"):
-        old.unlink()
+        if old.stem not in PICTURES or not stays(old.stem):
+            old.unlink()
     for name in PICTURES:
-        shutil.copyfile(place_of[name] / f"{name}.svg", KEPT / f"{name}.svg")
+        if not stays(name):
+            shutil.copyfile(place_of[name] / f"{name}.svg", KEPT / f"{name}.svg")
+    titles = {name: picture["title"] for name, picture in before["pictures"].items()}
+    titles |= {name: figures[name]["What it shows"] for name in PICTURES if not stays(name)}
+    older = [name for name in before.get("older", map(paper, IDS)) if name not in anew]
     kept = {
         "facts": facts,
-        "papers": papers([figures[figure] for figure in IDS]),
+        "papers": before["papers"] | papers(figures.values()),
+        "older": list(dict.fromkeys(older)),
         "rows": rows,
-        "pictures": {name: {"title": figures[name]["What it shows"], "sha256": digest(name)}
-                     for name in PICTURES},
+        "pictures": {name: {"title": titles[name], "sha256": digest(name)} for name in PICTURES},
     }
     DATA.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
 
 
+def paper(figure):
+    """The paper of a figure, as its name begins."""
+    return figure.partition("-")[0]
+
+
 def papers(figures):
-    """Figures and values of each paper by verdict."""
+    """Figures and values of each paper by verdict, also of figures that README does not show."""
     papers = {}
     for row in figures:
         if row["Verdict"] not in FIGURES:
@@ -173,6 +192,13 @@ def counted(paper):
     return f"{name.capitalize()}: figures {figures}; values {values}."
 
 
+def dated(older):
+    """A sentence on papers that were not run anew."""
+    names = [name.capitalize() for name in older if name != "symbiont"]
+    listed = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+    return [f"The rows of {listed} are of an earlier run; policies have changed since then."] if names else []
+
+
 def block(kept):
     """README's block, from what is kept."""
     facts = kept["facts"]
@@ -189,7 +215,7 @@ def block(kept):
         "there is *no effect* if all of the interval is less than a twentieth of what was published; else it is",
         "*undecided*. *Of it* is ours in parts of what was published: 1 is as much, 0 nothing.",
         *map(counted, kept["papers"].items()),
-        *kept.get("note", []),
+        *dated(kept["older"]),
         "",
         "STP is throughput; of ANTT, the mean slowdown, less is better. *Delta* is the model's form",
         "in the paper; *symbiotic-online* and *phases-online* are ours. *Suboptimal* is the placement that keeps",
@@ -222,7 +248,8 @@ def check(kept, text, wanted):
 
 
 def main():
-    if len(sys.argv) < 2 or sys.argv[1].startswith("--") and len(sys.argv) > 2:
+    options = [word for word in sys.argv[1:] if word.startswith("-")]
+    if len(sys.argv) < 2 or options and sys.argv[1:] not in (["--check"], ["--ids"]):
         sys.exit(__doc__)
     if sys.argv[1] == "--ids":
         print(*IDS)
