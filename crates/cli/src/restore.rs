@@ -89,9 +89,8 @@ fn text(restored: &Restored) -> String {
         )
     };
     lines.extend(restored.live.iter().map(alive));
-    let gone = |path: &PathBuf| {
-        format!("Removed, since all its threads are gone: {}", path.display())
-    };
+    let gone =
+        |path: &PathBuf| format!("Removed, since all its threads are gone: {}", path.display());
     lines.extend(restored.stale.iter().map(gone));
     if restored.directories.len() > 1 {
         let dirs: Vec<_> = restored.directories.iter().map(|d| d.display().to_string()).collect();

@@ -154,8 +154,11 @@ mod tests {
 
     #[test]
     fn a_process_that_is_being_killed_is_known_by_its_pending_signals() {
-        let status = |own, all| format!("Name:\tx\nSigPnd:\t{own:016x}\nShdPnd:\t{all:016x}\nSigBlk:\t0\n");
-        for (own, all, is_killed) in [(0, 0, false), (0x100, 0, true), (0, 0x100, true), (0x4200, 2, false)] {
+        let status =
+            |own, all| format!("Name:\tx\nSigPnd:\t{own:016x}\nShdPnd:\t{all:016x}\nSigBlk:\t0\n");
+        for (own, all, is_killed) in
+            [(0, 0, false), (0x100, 0, true), (0, 0x100, true), (0x4200, 2, false)]
+        {
             assert_eq!(says_killed(&status(own, all)), is_killed, "{own:x} {all:x}");
         }
         assert!(!says_killed("") && !says_killed("SigPnd:\tnone\n"));

@@ -12,8 +12,8 @@
 //!
 //! Nudges hold nothing that could be read but for microseconds, so that a thread that pins itself to where threads
 //! were nudged is believed. Where the thread could run in those moments (without real-time priority), it may yet
-//! have read that mask, and the log says so. A library that tries one CPU after the other and goes back reads its mask often enough
-//! to find a target some time: a thread is not nudged within a second of a change.
+//! have read that mask, and the log says so. A library that tries one CPU after the other and goes back reads its
+//! mask often enough to find a target some time: a thread is not nudged within a second of a change.
 //!
 //! # Properties
 //! In `tests/actuate/nudging.rs`:
@@ -91,9 +91,7 @@ impl State {
     pub(super) fn doubt(&mut self, key: ThreadKey, now: &CpuSet, cpuset: &CpuSet) {
         let since = self.kernel.now_ns().saturating_sub(DOUBTED_NS);
         let had = |mask: &CpuSet| mask == now || mask.intersection(cpuset) == *now;
-        if now != cpuset
-            && self.doubts.len() < MOST
-            && self.nudges.showed(key.process, since, had)
+        if now != cpuset && self.doubts.len() < MOST && self.nudges.showed(key.process, since, had)
         {
             self.doubts.push(Suspect { thread: key, mask: now.clone() });
         }

@@ -65,7 +65,9 @@ fn a_journal_that_is_written_anew_says_the_same_and_stays_locked() {
     let ever = state.records[&KEY].ever.iter().map(|change| change.applied.clone());
     assert!(ever.eq([pinned("1"), pinned("2")]));
     let found = find_all(&journal.dir).unwrap();
-    assert!(matches!(found.as_slice(), [Ok(Found::Held(_, Some(manager)))] if manager.process == std::process::id()));
+    assert!(
+        matches!(found.as_slice(), [Ok(Found::Held(_, Some(manager)))] if manager.process == std::process::id())
+    );
 }
 
 #[test]
