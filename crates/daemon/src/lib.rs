@@ -37,6 +37,7 @@ mod enrolments;
 mod explain;
 mod hub;
 mod jobs;
+mod masks;
 mod metrics;
 mod notices;
 mod private;

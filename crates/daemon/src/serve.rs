@@ -24,6 +24,7 @@ use symbiont_wire::{Failure, Reloaded, Reply};
 
 use crate::enrolments::{Enrolment, File};
 use crate::hub::{Hub, Pending};
+use crate::masks::{doubted, suspected};
 use crate::notices::Notices;
 use crate::private::panic_message;
 use crate::ruled::Ruled;
@@ -250,20 +251,10 @@ fn run(
 fn notice(notices: &mut Notices, managed: &Managed) -> Vec<String> {
     let mut lines: Vec<String> =
         notices.topology(&managed.machine().topology().cpus()).into_iter().collect();
-    lines.extend(managed.machine().suspects().iter().map(|suspect| {
-        format!(
-            "{} set its mask to CPU {}, where a thread of its process was held: taken for a mistake and set \
-             back; set again, it stays",
-            suspect.thread, suspect.mask
-        )
-    }));
-    lines.extend(managed.machine().doubts().iter().map(|doubt| {
-        format!(
-            "{} set its mask to CPU {}, which a thread of its process had for a moment as it was moved: if it was read \
-             then, and not chosen, `taskset` gives the thread all CPUs again",
-            doubt.thread, doubt.mask
-        )
-    }));
+    // A line for each thread, since each may be another program's.
+    let machine = managed.machine();
+    lines.extend(machine.suspects().chunks(1).filter_map(suspected));
+    lines.extend(machine.doubts().chunks(1).filter_map(doubted));
     let Some(sample) = managed.last().map(|step| &step.sample) else { return lines };
     let program = |id| sample.programs.iter().find(|program| program.id == id);
     let programs = sample.threads.iter().filter_map(|t| Some((t.id.process, program(t.program)?)));

@@ -7,7 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use symbiont_control::{Controller, Step, Summary};
-use symbiont_linux::actuate::Suspect;
 use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::{LinuxError, LinuxMachine, Wait};
 use symbiont_linux::observe::Method;
@@ -19,6 +18,7 @@ use symbiont_trace::{Header, Recorder};
 use super::held::Held;
 use super::report::{ManagerReport, Moves, RestoreOutcome};
 use super::{Plan, TOLERATED};
+use crate::masks::{doubted, suspected};
 use crate::quiet::{Host, Watch};
 
 /// Runs the loop; never fails as a whole, for what is applied must be restored.
@@ -160,33 +160,6 @@ pub(super) fn finish<W: Wait>(
     report.restored = RestoreOutcome::from(restored);
     report.trouble.extend(unrestored(slipped, report.restored.failed.len()));
     (report, waiter)
-}
-
-/// What a user should know of masks that were taken for ours.
-fn suspected(suspects: &[Suspect]) -> Option<String> {
-    let set = masks_set(suspects)?;
-    Some(format!(
-        "{set}, where a thread of the process was held: taken for a mistake and set back; set again, it stays"
-    ))
-}
-
-/// What a user should know of masks that may have been read in a nudge.
-fn doubted(doubts: &[Suspect]) -> Option<String> {
-    let set = masks_set(doubts)?;
-    Some(format!(
-        "{set}, which a thread of the process had for a moment as it was moved: if it was read then, and not chosen, \
-         `taskset` gives the thread all CPUs again; with CAP_SYS_NICE symbiont lets no thread run in such moments"
-    ))
-}
-
-/// Which threads set their masks to what.
-fn masks_set(suspects: &[Suspect]) -> Option<String> {
-    let first = suspects.first()?;
-    let (thread, mask) = (&first.thread, &first.mask);
-    Some(match suspects.len() {
-        1 => format!("{thread} set its mask to CPU {mask}"),
-        more => format!("{more} threads, {thread} first, set their masks to CPU {mask}"),
-    })
 }
 
 /// What a user should know of threads that could not be restored at once, or not at all.

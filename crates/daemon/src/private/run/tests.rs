@@ -1,13 +1,13 @@
 //! The loop goes wrong.
 
-use symbiont_linux::actuate::{Lock, ThreadKey};
+use symbiont_linux::actuate::Lock;
 use symbiont_linux::machine::CountOptions;
 use symbiont_linux::observe::Choice;
 use symbiont_machine::test_support::FakeMachine;
 use symbiont_machine::{Move, Sample, Support};
 use symbiont_planner::Bounds;
 use symbiont_policy::Settings;
-use symbiont_topology::{PuId, Topology};
+use symbiont_topology::Topology;
 
 use super::*;
 use crate::private::Wakes;
@@ -80,19 +80,4 @@ fn a_panic_in_the_loop_is_reported_and_gives_the_machine_back_to_be_restored() {
     let [panic, failure] = &report.trouble[..] else { panic!("{:?}", report.trouble) };
     assert!(panic.contains("panicked") && panic.contains("sample 3 is wrong"), "{panic}");
     assert!(failure.contains("1 quanta failed") && failure.contains("no memory"), "{failure}");
-}
-
-#[test]
-fn masks_that_were_set_back_are_named_by_the_first_thread() {
-    let suspect = |thread| Suspect {
-        thread: ThreadKey { process: 7, thread, born: 1 },
-        mask: PuId(3).into(),
-    };
-    assert_eq!(suspected(&[]), None);
-    let one = suspected(&[suspect(8)]).unwrap();
-    assert!(one.contains("set its mask to CPU 3"), "{one}");
-    let two = suspected(&[suspect(8), suspect(9)]).unwrap();
-    assert!(two.starts_with("2 threads, ") && two.contains("set back"), "{two}");
-    let doubt = doubted(&[suspect(8)]).unwrap();
-    assert!(doubt.contains("set its mask to CPU 3") && doubt.contains("as it was moved"), "{doubt}");
 }
