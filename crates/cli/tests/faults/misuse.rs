@@ -130,11 +130,23 @@ fn policies_that_need_a_file() {
 }
 
 fn other_commands() {
-    for words in [&["restor"][..], &["doctor", "--jsn"], &["bench", "phases", "--seed", "x"]] {
+    for words in [
+        &["restor"][..],
+        &["doctor", "--jsn"],
+        &["bench", "phases", "--seed", "x"],
+        &["why", "abc"],
+        &["detach", "--pid", "x2"],
+    ] {
         let output = output(Command::new(env!("CARGO_BIN_EXE_symbiont")).args(words));
         assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
         let wrong = words.last().expect("a word");
         assert!(stderr(&output).contains(wrong), "{output:?}");
+        if ["why", "detach"].contains(&words[0]) {
+            assert!(
+                stderr(&output).contains("not the number of a process or a thread"),
+                "{output:?}"
+            );
+        }
     }
 }
 
