@@ -24,7 +24,7 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 # Figure, what and where, as in its table; the simulated machine.
 POWER8, BULLDOZER, POWER7 = "power8-s812l", "opteron-6282se", "power7-755"
-XSIM = "xsim"
+XSIM, PENTIUM4 = "xsim", "pentium4-ht"
 SYMMETRIC, ASYMMETRIC, XEON = "morad-8-symmetric", "morad-8-asymmetric", "xeon-e5-2620v4"
 ROWS = [
     ("feliu-fig5", "mean error, delta", "SMT2", POWER8),
@@ -49,6 +49,7 @@ ROWS = [
     ("settle-tab2", "D-cache use", "all programs", XSIM),
     ("settle-tab4", "kick-outs avoided, L2", "mean", XSIM),
     ("settle-tab4", "IPC", "mean", XSIM),
+    ("settle-fig8", "bad", "mean", PENTIUM4),
     ("settle-controls", "activity vectors", "over activity vectors, super-sets elsewhere", XSIM),
 ]
 # README shows the first at its head, the others below the table.
