@@ -378,10 +378,18 @@ class Campaign:
             print(f"{'moves, least to most':<{width}}{place:<8}" + "".join(f"{cell:>18}" for cell in cells))
         for name, reason in self.skipped.items():
             print(f"{name}: skipped: {reason}")
+        for policy, place in self.unmoved():
+            print(f"{policy}, {place}: no thread was moved, so these runs show nothing")
         print(f"\n{self.ran.total()} runs, {self.differ.total()} differ, {self.incomplete} incomplete")
 
+    def unmoved(self):
+        return [key for key, moves in self.moves.items() if moves and not any(moves)]
+
     def status(self):
-        return 2 if not self.ran or self.incomplete > self.ran.total() / 10 else 1 if self.differ.total() else 0
+        shows_nothing = self.moves and len(self.unmoved()) == len(self.moves)
+        if not self.ran or self.incomplete > self.ran.total() / 10 or shows_nothing:
+            return 2
+        return 1 if self.differ.total() else 0
 
 def counts(output):
     """What was counted, by phase and quantity: all values that occurred."""

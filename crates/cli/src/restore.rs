@@ -28,10 +28,10 @@ pub fn run(args: &Restore) -> anyhow::Result<()> {
     if args.json {
         say!("{}", serde_json::to_string_pretty(&restored)?);
     } else {
-        if let Some(dir) = given.filter(|_| restored.directories.is_empty()) {
-            say!("There is no directory {}.", dir.display());
+        match given.filter(|_| restored.directories.is_empty()) {
+            Some(dir) => say!("Nothing restored: there is no directory {}.", dir.display()),
+            None => say!("{}", text(&restored)),
         }
-        say!("{}", text(&restored));
     }
     anyhow::ensure!(
         restored.report.failed.is_empty() && restored.unusable.is_empty(),

@@ -11,7 +11,7 @@ use super::applied_state::Entry;
 use super::journal_state::Present;
 use super::kernel::{Class, ThreadError, ThreadKey};
 use super::restoring::check_after;
-use super::settings::{AppliedSettings, Mask, comes_from, is_saved};
+use super::settings::{AppliedSettings, Mask, chosen_nice, comes_from, is_saved};
 
 /// Why an act ended early.
 pub(super) struct Ended(pub Outcome);
@@ -101,12 +101,17 @@ impl State {
         let entry = self.entry(key)?;
         let (mut saved, mut applied) = (entry.saved.clone(), entry.applied().clone());
         if applied.nice != Some(now.nice) {
-            (saved.nice, applied.nice) = (now.nice, None);
+            let chosen = chosen_nice(saved.nice, applied.nice, now.nice);
+            if chosen != now.nice {
+                self.kernel.set_nice(key, chosen)?;
+            }
+            (saved.nice, applied.nice) = (chosen, None);
         }
         if !applied.waiting || now.class != Class::Idle {
             (saved.class, saved.reset_on_fork) = (now.class, now.reset_on_fork);
             applied.waiting = false;
         }
+        let entry = self.entry(key)?;
         if saved != entry.saved {
             entry.saved = saved;
             entry.journaled = false;
@@ -222,10 +227,16 @@ impl State {
         if nice_is_ours && class_is_ours {
             return Ok(());
         }
+        let mut chosen = entry.saved.nice;
         if !nice_is_ours {
-            entry.saved.nice = now.nice;
+            chosen = chosen_nice(entry.saved.nice, applied.nice, now.nice);
             applied.nice = None;
         }
+        if !nice_is_ours && chosen != now.nice {
+            self.kernel.set_nice(key, chosen)?;
+        }
+        let entry = self.entry(key)?;
+        entry.saved.nice = chosen;
         if !class_is_ours {
             entry.saved.class = now.class;
             applied.waiting = false;

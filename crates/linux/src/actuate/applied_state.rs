@@ -13,7 +13,7 @@ use symbiont_topology::CpuSet;
 use super::exec::EXEC_LASTS;
 use super::journal_state::{Explained, Present};
 use super::kernel::{Class, ThreadKey};
-use super::settings::{AppliedSettings, Mask, Saved, comes_from};
+use super::settings::{AppliedSettings, Mask, Saved, chosen_nice, comes_from};
 
 /// Changes of one thread that are remembered for its children.
 const HISTORY: usize = 16;
@@ -225,6 +225,22 @@ impl Repair {
             nice: applied.nice.as_ref().is_some_and(differs).then_some(saved.nice),
             class: (applied.waiting && newborn.class == Class::Idle).then_some(saved.class),
         }
+    }
+
+    /// The same, with a nice value that a newborn of more urgent ones than usual has counted from one of these, where
+    /// none explains it.
+    pub fn or_counted<'a>(
+        mut self,
+        newborn: &Newborn,
+        mut inherited: impl Iterator<Item = (&'a AppliedSettings, &'a Saved)>,
+    ) -> Self {
+        if self.nice.is_none() && newborn.nice < 0 {
+            self.nice = inherited.find_map(|(applied, saved)| {
+                let chosen = chosen_nice(saved.nice, applied.nice, newborn.nice);
+                (saved.nice >= 0 && chosen != newborn.nice).then_some(chosen)
+            });
+        }
+        self
     }
 
     pub fn is_nothing(&self) -> bool {
@@ -524,11 +540,15 @@ impl AppliedState {
     ) -> Repair {
         // Threads of an older process that had the number made none of this one's.
         let leader = self.leader_born(process, newborn.born);
-        self.makers(process, thread)
-            .filter(|(key, _)| key.born >= leader || key.born == UNKNOWN)
-            .flat_map(|(_, entry)| entry.about(newborn.born))
+        let inherited = || {
+            self.makers(process, thread)
+                .filter(|(key, _)| key.born >= leader || key.born == UNKNOWN)
+                .flat_map(|(_, entry)| entry.about(newborn.born))
+        };
+        inherited()
             .map(|(applied, saved)| Repair::of(newborn, applied, saved, cpuset))
             .fold(Repair::default(), Repair::or_better)
+            .or_counted(newborn, inherited())
     }
 
     /// When the leader of a process was born, as far as is known: the youngest with its number that

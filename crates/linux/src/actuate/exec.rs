@@ -31,7 +31,7 @@ use super::actuator::{State, allowed_of, record_of};
 use super::applied_state::Entry;
 use super::journal_state::{Present, ThreadRecord};
 use super::kernel::{Kernel, ThreadKey};
-use super::settings::Mask;
+use super::settings::{Mask, chosen_nice};
 
 /// For so many clock ticks after a thread was missed, an exec that it called may still be
 /// reported: ten seconds at the usual 100 ticks. Loading a program takes milliseconds; without
@@ -155,7 +155,10 @@ impl State {
             applied.mask = None;
         }
         if !explained.nice {
-            entry.saved.nice = now.nice;
+            let chosen = chosen_nice(entry.saved.nice, applied.nice, now.nice);
+            // If this fails it ended.
+            let is_set = chosen == now.nice || self.kernel.set_nice(key, chosen).is_ok();
+            entry.saved.nice = if is_set { chosen } else { now.nice };
             applied.nice = None;
         }
         if !explained.class {

@@ -9,7 +9,7 @@ use symbiont_topology::{CpuSet, PuId};
 
 use super::applied_state::{Change, Newborn, Repair};
 use super::kernel::{Class, ThreadKey};
-use super::settings::{AppliedSettings, Saved, comes_from, is_saved};
+use super::settings::{AppliedSettings, Saved, chosen_nice, comes_from, is_saved};
 
 /// One thread that was changed, or was about to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,11 +178,14 @@ impl JournalState {
             let mut all_of_it: Vec<_> = self.of_ancestor(ancestor).collect();
             all_of_it.sort_by_key(|(key, _)| Reverse(key.born));
             let records = || all_of_it.iter().map(|(_, record)| *record);
-            let repair = records()
-                .flat_map(|record| record.ever.iter().rev())
-                .filter(|change| change.may_be_inherited(newborn.born))
+            let inherited = || {
+                let changes = records().flat_map(|record| record.ever.iter().rev());
+                changes.filter(|change| change.may_be_inherited(newborn.born))
+            };
+            let repair = inherited()
                 .map(|change| Repair::of(newborn, &change.applied, &change.saved, cpuset))
-                .fold(Repair::default(), Repair::or_better);
+                .fold(Repair::default(), Repair::or_better)
+                .or_counted(newborn, inherited().map(|change| (&change.applied, &change.saved)));
             let is_own = |is_it: &dyn Fn(&Saved) -> bool| records().any(|r| is_it(&r.saved));
             if !mask {
                 mask = repair.mask.is_some()
@@ -216,10 +219,13 @@ impl ThreadRecord {
                 repairs.foreign.push("affinity");
             }
         }
-        let mut nices = current.iter().filter_map(|f| f.nice).peekable();
-        if nices.peek().is_some() && now.nice != saved.nice {
-            if nices.any(|nice| nice == now.nice) {
+        let nices: Vec<i8> = current.iter().filter_map(|f| f.nice).collect();
+        if let Some(last) = nices.last().filter(|_| now.nice != saved.nice) {
+            let chosen = chosen_nice(saved.nice, Some(*last), now.nice);
+            if nices.contains(&now.nice) {
                 repairs.repair.nice = Some(saved.nice);
+            } else if chosen != now.nice {
+                repairs.repair.nice = Some(chosen);
             } else {
                 repairs.foreign.push("nice value");
             }

@@ -12,7 +12,8 @@
 //! that to the kernel, if its CPUs went offline and came back unseen: nothing of ours is applied any
 //! more, and the policy may place it again. The second time it is another process's doing, which is
 //! not fought. A thread that has its own mask may have set another one, and policies and people should know:
-//! its mask is read as well. So are all threads of processes on which masks were held lately
+//! its mask is read as well, and so is the nice value of one that has one of ours, which its program may have
+//! counted its own from. So are all threads of processes on which masks were held lately
 //! ([`super::suspect`]). Threads all of whose CPUs are gone are left to the caller, which knows what is online.
 //!
 //! # Properties
@@ -39,6 +40,7 @@ impl Actuator {
             let mut state = self.state();
             state.undo_suspects();
             state.read_own();
+            state.read_nice();
             let entries = state.applied.iter();
             entries.filter(|(_, entry)| entry.applied().mask.is_some()).map(|(k, _)| *k).collect()
         };
@@ -69,6 +71,18 @@ impl State {
             let Ok(now) = self.kernel.present(key) else { continue };
             if !self.may_have_execed(key, &now) {
                 let _ = self.check_foreign_mask(key, &now.mask);
+            }
+        }
+    }
+
+    /// Reads the nice values of threads that have one of ours: they may have counted one from it.
+    fn read_nice(&mut self) {
+        let ours = self.applied.iter().filter(|(_, entry)| entry.applied().nice.is_some());
+        let ours: Vec<ThreadKey> = ours.map(|(key, _)| *key).collect();
+        for key in ours {
+            let Ok(now) = self.kernel.present(key) else { continue };
+            if !self.may_have_execed(key, &now) {
+                let _ = self.note_others(key, &now);
             }
         }
     }

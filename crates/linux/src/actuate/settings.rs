@@ -6,6 +6,9 @@ use symbiont_topology::{CpuSet, ParseCpuSetError};
 
 use super::kernel::Class;
 
+/// The highest nice value.
+const LEAST_URGENT: i8 = 19;
+
 /// A mask to restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -114,6 +117,21 @@ pub(super) fn comes_from(now: &CpuSet, set: &CpuSet, saved: &Mask, cpuset: &CpuS
         || (now == cpuset && (left.is_empty() || *saved == Mask::All))
 }
 
+/// The nice value that a thread has chosen, if the kernel shows `now`, which is not ours.
+///
+/// Programs count theirs from what they have (nice(2), `nice -n`). So one between ours and what it
+/// had before is counted from what it had: without the right to it its user could not have chosen it, and with it
+/// hardly would. Any other one was chosen as it is.
+#[must_use]
+pub(super) fn chosen_nice(saved: i8, ours: Option<i8>, now: i8) -> i8 {
+    match ours {
+        Some(ours) if ours < now && now < saved => {
+            saved.saturating_add(now - ours).min(LEAST_URGENT)
+        }
+        _ => now,
+    }
+}
+
 /// Is the mask that the kernel shows now the saved one?
 #[must_use]
 pub(super) fn is_saved(now: &CpuSet, saved: &Mask, cpuset: &CpuSet) -> bool {
@@ -161,6 +179,16 @@ mod tests {
             assert!(comes_from(&nothing, &set("2"), &saved, &set("0-1,3")));
         }
         assert!(is_saved(&nothing, &Mask::Cpus(set("2")), &set("0-1,3")));
+    }
+
+    #[test]
+    fn a_nice_value_is_counted_from_what_the_thread_had() {
+        // nice(1), nice(5) of one that we boosted to -8.
+        assert_eq!([-7, -3].map(|now| chosen_nice(0, Some(-8), now)), [1, 5]);
+        assert_eq!(chosen_nice(15, Some(5), 14), 19);
+        // Set as they are: above, below, and where nothing of ours is.
+        assert_eq!([0, 10, -20].map(|now| chosen_nice(0, Some(-8), now)), [0, 10, -20]);
+        assert_eq!(chosen_nice(0, None, -3), -3);
     }
 
     #[test]

@@ -377,3 +377,34 @@ fn a_foreign_nice_value_is_left_alone() {
     rig.actuator.restore_all();
     assert_eq!(priority_of(id).0, 7);
 }
+
+#[test]
+fn a_nice_value_counted_from_a_boost_is_counted_from_what_the_thread_had() {
+    if !may_boost() {
+        return skip("no right to raise priorities");
+    }
+    for (how, more) in [("moved", 1), ("looked at", 5), ("restored", 3)] {
+        let (rig, victim) = (Rig::new(), Victim::sleeper());
+        let (id, thread) = (victim.id(), victim.thread());
+        let pid = rustix::process::Pid::from_raw(i32::try_from(id).unwrap());
+        rig.actuator.adopt(&thread).unwrap();
+        let own = priority_of(id).0;
+        assert_eq!(rig.set_priority(&thread, Priority::Boosted(8)), Outcome::Done);
+        // As nice(2) does it.
+        let nices = [priority_of(id).0 + more, own + more];
+        rustix::process::setpriority_process(pid, i32::try_from(nices[0]).unwrap()).unwrap();
+        match how {
+            "moved" => {
+                let outcome = rig.set_priority(&thread, Priority::Normal);
+                assert_eq!(outcome, Outcome::ExternallyChanged);
+            }
+            "looked at" => assert_eq!(rig.actuator.lapsed(), []),
+            _ => {}
+        }
+        if how != "restored" {
+            assert_eq!(priority_of(id).0, nices[1], "{how}");
+        }
+        rig.actuator.restore_all();
+        assert_eq!(priority_of(id).0, nices[1], "{how}");
+    }
+}

@@ -13,6 +13,7 @@ use symbiont_topology::{CpuSet, PuId};
 
 use super::super::exec::EXEC_LASTS;
 use super::super::kernel::{Class, Facts, ThreadKey};
+use super::super::settings::chosen_nice;
 use super::step::{Pick, Step};
 use crate::observe::{Event, Moment};
 
@@ -68,6 +69,8 @@ pub struct Task {
     pub adopted: bool,
     /// Something was set by its user that no manager has read yet.
     pub unread: bool,
+    /// It counted its nice value from one of ours.
+    pub counted: bool,
     /// Why its settings cannot be distinguished from others: a documented exception.
     pub blurred: Option<&'static str>,
 }
@@ -213,6 +216,7 @@ impl World {
             zombie: false,
             adopted: false,
             unread: false,
+            counted: false,
             blurred,
         };
         self.tasks.insert(number, task);
@@ -262,7 +266,7 @@ impl World {
                 }
             }
             Step::SetMask(pick, cpus) => self.user_sets_mask(*pick, cpus.as_ref()),
-            Step::SetNice(pick, nice) => self.user_sets(*pick, |settings| settings.nice = *nice),
+            Step::SetNice(pick, nice) => self.user_sets_nice(*pick, *nice),
             Step::SetClass(pick, class, reset) => {
                 self.user_sets(*pick, |settings| {
                     (settings.class, settings.reset_on_fork) = (*class, *reset);
@@ -335,6 +339,19 @@ impl World {
             if kin.len() == before {
                 return kin;
             }
+        }
+    }
+
+    /// One between ours and the thread's own is counted from its own, if it was known that it has one of ours.
+    fn user_sets_nice(&mut self, pick: Pick, nice: i8) {
+        let task = self.pick(pick).and_then(|number| self.tasks.get(&number));
+        let has = task.filter(|task| task.adopted).map(|task| (task.ideal.nice, task.real.nice));
+        self.user_sets(pick, |settings| settings.nice = nice);
+        let number = self.pick(pick);
+        let task = number.and_then(|number| self.tasks.get_mut(&number));
+        if let Some((task, (own, ours))) = task.zip(has) {
+            task.ideal.nice = chosen_nice(own, (ours != own).then_some(ours), nice);
+            task.counted = task.ideal.nice != nice;
         }
     }
 

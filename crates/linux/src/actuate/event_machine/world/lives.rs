@@ -40,6 +40,9 @@ impl World {
         if task.real.reset_on_fork && task.real.nice < 0 && task.ideal.nice > 0 {
             blurred = Some("the kernel reset the nice value of a boosted thread's child");
         }
+        if task.counted && task.real.nice != task.ideal.nice {
+            blurred = Some("its maker's nice value was counted from ours, and not read yet");
+        }
         let (real, ideal) = (task.real.inherited(), task.ideal.inherited());
         self.add_task(number, process, real, ideal, blurred);
         if let Some(child) = self.tasks.get_mut(&number) {
