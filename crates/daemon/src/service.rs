@@ -282,7 +282,10 @@ impl Service {
             return Ok(None);
         }
         let machine = managed.machine();
-        let granted = self.programs.iter().filter(|(_, program)| program.class.keeps_cores());
+        let keeps = |(id, program): &(ProgramId, &Program)| {
+            program.class.keeps_cores() && !is_over(program, &machine.processes_of(*id))
+        };
+        let granted = self.programs.iter().filter(keeps);
         let room = room_for_one(machine.topology(), &machine.reach(roots), granted.count());
         let trouble = match (&machine.support().affinity, room) {
             (Ability::Absent(why), _) => format!("threads cannot be placed: {why}"),
@@ -351,6 +354,14 @@ fn processes(peer: Peer, descriptors: Vec<OwnedFd>) -> Result<Vec<OwnedProcess>,
 /// Whose these processes are; without those that have ended.
 fn owners(processes: BTreeSet<u32>) -> BTreeMap<u32, Owner> {
     processes.into_iter().filter_map(|pid| Some((pid, owner_of(pid).ok()?))).collect()
+}
+
+/// Has a program of these processes ended, though the next step has not noticed it yet?
+fn is_over(program: &Program, processes: &BTreeSet<u32>) -> bool {
+    let ended = program.roots.iter().filter(|process| process.has_ended()).map(OwnedProcess::pid);
+    let ended: BTreeSet<u32> = ended.collect();
+    let all = !program.linger && ended.len() == program.roots.len();
+    all && processes.is_subset(&ended)
 }
 
 fn not_managed(id: u32) -> Failure {

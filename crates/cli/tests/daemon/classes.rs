@@ -86,6 +86,11 @@ fn not_alone() {
         refused(second, "1 of 2 cores are kept for other programs");
     }
     measured.kill_all();
+    // One after the other each has its core.
+    for _ in 0..4 {
+        let next = service.place.run(&["--alone"], &["echo", "ran"]).output().unwrap();
+        assert!(next.status.success(), "{next:?}");
+    }
 
     let place = Place::new();
     let symbiont = env!("CARGO_BIN_EXE_symbiont");
