@@ -48,7 +48,7 @@ pub use reproduce::Reproduce;
 #[cfg(feature = "research")]
 pub use research::{Analyze, AnalyzePhases, Generate, Profile, Research};
 #[cfg(feature = "research")]
-pub use simulated::{CheckSim, Fidelity, Kept, Machines, Private, Simulate, Workloads};
+pub use simulated::{CheckSim, Fidelity, Kept, Machines, OnPairs, Private, Simulate, Workloads};
 pub use slurm::{Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;

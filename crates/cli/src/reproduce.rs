@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail, ensure};
 use serde::Serialize;
 use symbiont_campaign::harness::{Error, Progress as _};
+use symbiont_experiment::hardware::MeasuredPairs;
 use symbiont_jobs::swf;
 use symbiont_reproduce::own::{OwnPrograms, ProgramUse, replaceable};
 use symbiont_reproduce::{
@@ -15,6 +16,7 @@ use symbiont_reproduce::{
 };
 use symbiont_sim::ready::any_cores;
 use symbiont_simulated::Library;
+use symbiont_simulated::measured_pairs::Matrix;
 
 use crate::args::Reproduce;
 use crate::bench::{text, time_taken};
@@ -32,6 +34,7 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     let wanted = wanted(args)?;
     let workload = args.workload.as_deref().map(|path| workload(path, &wanted)).transpose()?;
     let own = args.programs.as_deref().map(OwnPrograms::read).transpose()?.unwrap_or_default();
+    let pairs = args.pairs.iter().map(|path| pairs(path)).collect::<anyhow::Result<_>>()?;
     let library = Library::open(&args.profiles)?;
     let mut progress = Terminal::new(Figures::Simulated)?;
     let usual = || cache().unwrap_or_default().join("traces/continuous");
@@ -44,6 +47,7 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
         library: &library,
         own,
         workload,
+        pairs,
         prepare: &|builder, profiles, modes| {
             let bar = Bar::new().map_err(|error| Error::Evaluation(error.to_string()))?;
             let uses: Vec<_> = any_cores(modes).collect();
@@ -71,6 +75,19 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     let index = args.output.join("index.html");
     say!("Report: {}", index.canonicalize().unwrap_or(index).display());
     Ok(())
+}
+
+/// Measured pairs of a file; they are called by its folder where it is but `pairs.csv`.
+pub fn pairs(path: &Path) -> anyhow::Result<(String, Matrix)> {
+    let shown = path.display();
+    let text =
+        symbiont_input::read_to_string(path).with_context(|| format!("measured pairs {shown}"))?;
+    let pairs = MeasuredPairs::read(&text).with_context(|| format!("measured pairs {shown}"))?;
+    ensure!(pairs.programs.len() > 1, "measured pairs {shown}: there is one program only");
+    let file = path.file_stem().filter(|stem| *stem != "pairs");
+    let name = file.or_else(|| path.parent()?.file_name()).or(path.file_stem()).unwrap_or_default();
+    let slowdowns = pairs.slowdowns();
+    Ok((name.to_string_lossy().into_owned(), Matrix { programs: pairs.programs, slowdowns }))
 }
 
 /// A given workload, for figures that are all made from one.

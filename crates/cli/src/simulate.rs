@@ -1,5 +1,7 @@
 //! `symbiont simulate`: a workload under a policy on a described machine.
 
+mod pairs;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -27,7 +29,11 @@ use crate::traces;
 
 /// Runs the simulation and prints the outcome.
 pub fn run(args: &Simulate) -> anyhow::Result<()> {
-    let description = machine(&args.machine)?.restricted(args.cores, args.smt)?;
+    if let Some(file) = &args.measured.pairs {
+        return pairs::run(args, file);
+    }
+    let name = args.machine.as_deref().context("which machine? see --machine")?;
+    let description = machine(name)?.restricted(args.cores, args.smt)?;
     let library = Library::open(&args.profiles)?;
     let workload = workload(args, &library, description.topology.cpus().len())?;
     let policy = symbiont_policy::find(&args.policy)?;

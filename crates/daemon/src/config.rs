@@ -255,7 +255,7 @@ mod tests {
                 "[set]: threshold=-1: expected a number",
             ),
             ("policy = \"phases\"\n[set]\nthreshold = [2]", "to a number or a text"),
-            ("policy = \"phases\"\n[set]\nvariant = \"TopL\"", "belongs to 'auto' and 'hysched'"),
+            ("policy = \"phases\"\n[set]\nvariant = \"TopL\"", "belongs to 'hysched'"),
             ("policy = \"stay\"\n[set]\nzeal = 1", "'stay' has no parameter 'zeal'"),
             ("[metrics]\nport = 1", "port"),
             ("[metrics]\nfile = \"symbiont.prom\"", "absolute path"),

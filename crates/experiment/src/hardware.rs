@@ -58,47 +58,92 @@ pub enum NoPairs {
     Pair(String, String, usize),
 }
 
-/// Reads measured pairs: comma-separated lines, the first of which names the columns.
+/// Measured pairs of programs; of a program with itself not always.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredPairs {
+    /// Names of the programs, in order.
+    pub programs: Vec<String>,
+    /// Slowdown of each victim next to each co-runner.
+    rows: Vec<Vec<Option<f64>>>,
+}
+
+impl MeasuredPairs {
+    /// Reads comma-separated lines, the first of which names the columns.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn read(text: &str) -> Result<Self, NoPairs> {
+        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let header: Vec<&str> =
+            lines.next().map_or(Vec::new(), |(_, line)| line.split(',').map(str::trim).collect());
+        let find = |name: &'static str| {
+            header.iter().position(|column| *column == name).ok_or(NoPairs::Column(name))
+        };
+        let [program, co_runner, slowdown] =
+            [find(COLUMNS[0])?, find(COLUMNS[1])?, find(COLUMNS[2])?];
+        let mut pairs: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
+        for (number, line) in lines {
+            let wrong = || NoPairs::Line(number + 1);
+            let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+            let cell =
+                |at: usize| cells.get(at).copied().filter(|it| !it.is_empty()).ok_or_else(wrong);
+            let value: f64 = cell(slowdown)?.parse().map_err(|_| wrong())?;
+            if !(value.is_finite() && value > 0.0) {
+                return Err(wrong());
+            }
+            let names = (cell(program)?.to_owned(), cell(co_runner)?.to_owned());
+            pairs.entry(names).or_default().push(value);
+        }
+        if pairs.is_empty() {
+            return Err(NoPairs::Nothing);
+        }
+        let names: BTreeSet<&String> = pairs.keys().flat_map(|(one, other)| [one, other]).collect();
+        let row = |victim: &String| {
+            let of = |co_runner: &&String| {
+                let all = pairs.get(&(victim.clone(), (*co_runner).clone()));
+                match all.map_or(&[][..], Vec::as_slice) {
+                    [value] => Ok(Some(*value)),
+                    [] if victim == *co_runner => Ok(None),
+                    all => Err(NoPairs::Pair(victim.clone(), (*co_runner).clone(), all.len())),
+                }
+            };
+            names.iter().map(of).collect::<Result<Vec<_>, NoPairs>>()
+        };
+        let rows = names.iter().map(|victim| row(victim)).collect::<Result<_, _>>()?;
+        Ok(Self { programs: names.into_iter().cloned().collect(), rows })
+    }
+
+    /// Slowdowns of all pairs, victim by co-runner. Of a program next to itself, where that was not measured, the
+    /// mean of it as a victim plus that of it as a co-runner, less the mean of all.
+    #[must_use]
+    pub fn slowdowns(&self) -> Vec<Vec<f64>> {
+        let mean = |values: &mut dyn Iterator<Item = Option<f64>>| {
+            mean(&values.flatten().collect::<Vec<_>>()).unwrap_or(1.0)
+        };
+        let all = mean(&mut self.rows.iter().flatten().copied());
+        let one = |victim: usize, co_runner: usize| {
+            self.rows[victim][co_runner].unwrap_or_else(|| {
+                let suffers = mean(&mut self.rows[victim].iter().copied());
+                suffers + mean(&mut self.rows.iter().map(|row| row[co_runner])) - all
+            })
+        };
+        let count = self.programs.len();
+        (0..count).map(|victim| (0..count).map(|other| one(victim, other)).collect()).collect()
+    }
+}
+
+/// Reads measured pairs of a machine, each program with each, itself included.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with them.
 pub fn read_pairs(text: &str, machine: &str) -> Result<PairSlowdowns, NoPairs> {
-    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let header: Vec<&str> =
-        lines.next().map_or(Vec::new(), |(_, line)| line.split(',').map(str::trim).collect());
-    let find = |name: &'static str| {
-        header.iter().position(|column| *column == name).ok_or(NoPairs::Column(name))
-    };
-    let [program, co_runner, slowdown] = [find(COLUMNS[0])?, find(COLUMNS[1])?, find(COLUMNS[2])?];
-    let mut pairs: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
-    for (number, line) in lines {
-        let wrong = || NoPairs::Line(number + 1);
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let cell = |at: usize| cells.get(at).copied().filter(|it| !it.is_empty()).ok_or_else(wrong);
-        let value: f64 = cell(slowdown)?.parse().map_err(|_| wrong())?;
-        if !(value.is_finite() && value > 0.0) {
-            return Err(wrong());
-        }
-        let names = (cell(program)?.to_owned(), cell(co_runner)?.to_owned());
-        pairs.entry(names).or_default().push(value);
+    let pairs = MeasuredPairs::read(text)?;
+    let alone = pairs.programs.iter().enumerate().find(|(at, _)| pairs.rows[*at][*at].is_none());
+    if let Some((_, name)) = alone {
+        return Err(NoPairs::Pair(name.clone(), name.clone(), 0));
     }
-    if pairs.is_empty() {
-        return Err(NoPairs::Nothing);
-    }
-    let names: BTreeSet<&String> = pairs.keys().flat_map(|(one, other)| [one, other]).collect();
-    let row = |victim: &String| {
-        let of = |co_runner: &&String| {
-            let all = pairs.get(&(victim.clone(), (*co_runner).clone()));
-            match all.map_or(&[][..], Vec::as_slice) {
-                [value] => Ok(*value),
-                all => Err(NoPairs::Pair(victim.clone(), (*co_runner).clone(), all.len())),
-            }
-        };
-        names.iter().map(of).collect::<Result<Vec<f64>, NoPairs>>()
-    };
-    let rows = names.iter().map(|victim| row(victim)).collect::<Result<_, _>>()?;
-    let programs = names.iter().map(|name| (*name).clone()).collect();
-    PairSlowdowns::new(machine.to_owned(), programs, rows).map_err(|_| NoPairs::Line(1))
+    let rows = pairs.slowdowns();
+    PairSlowdowns::new(machine.to_owned(), pairs.programs, rows).map_err(|_| NoPairs::Line(1))
 }
 
 /// How simulated slowdowns compare with measured ones.
@@ -270,6 +315,17 @@ mod tests {
     }
 
     #[test]
+    fn a_program_next_to_itself_may_be_left_out() {
+        // Victims differ by 1 and co-runners by 0.2; pairs add nothing.
+        let text =
+            "program,co_runner,slowdown\na,b,1.2\na,c,1.4\nb,a,2.0\nb,c,2.4\nc,a,3.0\nc,b,3.2\n";
+        let pairs = MeasuredPairs::read(text).unwrap();
+        let slowdowns = pairs.slowdowns();
+        assert_eq!((slowdowns[0][1], slowdowns[2][0]), (1.2, 3.0));
+        assert!((slowdowns[1][1] - (2.2 + 2.2 - 2.2)).abs() < 1e-9, "{slowdowns:?}");
+    }
+
+    #[test]
     fn files_that_are_no_square_table_are_refused() {
         let refused = |text: &str| read_pairs(text, "m").unwrap_err().to_string();
         assert!(refused("").contains("no column is called 'program'"));
@@ -280,7 +336,8 @@ mod tests {
         for rest in ["a,a,0", "a,a,nan", "a,a", "a,,1"] {
             assert!(line(rest).starts_with("line 2: "), "{rest}");
         }
-        assert!(line("a,b,1").contains("a co-running with a is there 0 times"));
+        assert!(line("a,b,1").contains("b co-running with a is there 0 times"));
+        assert!(line("a,b,1\nb,a,1").contains("a co-running with a is there 0 times"));
         assert!(line("a,a,1\na,a,1").contains("a co-running with a is there 2 times"));
     }
 }

@@ -27,12 +27,11 @@
 //! - What is chosen follows signals, model and structure (`what_is_chosen_follows_the_machine`), and
 //!   reasons and findings name it (`reasons_and_findings_name_the_choice`).
 //! - Programs stay in domains, groups in cores (`programs_stay_in_domains_and_groups_in_cores`).
-//! - Equal quanta move no thread, trials and turns on faster cores apart (`equal_quanta_move_no_thread`).
+//! - Equal quanta move no thread, trials, turns on faster cores and what is learned apart
+//!   (`equal_quanta_move_no_thread`, `what_is_learned_moves_threads_less_and_less`).
 //! - A placement that does not pay is released, longer each time, and one that pays is kept
 //!   (`a_placement_that_does_not_pay_is_released`, `a_placement_that_pays_is_kept`).
 //! - CPUs with unmanaged load are avoided, and tried again (`cpus_with_unmanaged_load_are_avoided`).
-//! - With its signal shuffled between threads, groups are no better than chance
-//!   (`shuffled_categories_group_by_chance`).
 
 mod choice;
 mod domains;
@@ -56,7 +55,7 @@ use crate::phases::reach;
 use crate::view::{NOT_SETTLED, OFFLINE};
 use crate::{
     Entry, Finding, Foresight, Phase, Phases, Policy, ProgramPhase, Requirements, Settings,
-    ThreadView, View, fpu, hysched, phases, symbiotic_online,
+    ThreadView, View, fpu, learned, phases, symbiotic_online,
 };
 use choice::Choice;
 use domains::{Domain, DomainId, Homes, Load, domains};
@@ -80,13 +79,13 @@ pub(crate) const ENTRY: Entry = Entry {
 const PARAMETERS: Parameters = &joined::<
     {
         phases::PARAMETERS.len()
-            + hysched::PARAMETERS.len()
+            + learned::PARAMETERS.len()
             + fpu::PARAMETERS.len()
             + symbiotic_online::PARAMETERS.len()
     },
 >(&[
     phases::PARAMETERS,
-    hysched::PARAMETERS,
+    learned::PARAMETERS,
     fpu::PARAMETERS,
     symbiotic_online::PARAMETERS,
 ]);

@@ -100,8 +100,7 @@ impl Filling {
         "cores",
         Kind::Choice(&[Self::Increasing.name(), Self::Keep.name()]),
         Self::Increasing,
-        "Which cores groups get: the first ones in increasing order, or those where their threads are; auto: \
-         keep unless set",
+        "Which cores groups get: the first ones in increasing order, or those where their threads are",
     );
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::nearest::{hint, nearest};
 use crate::parameter::Parameters;
 use crate::{
-    Policy, Requirements, Settings, activity, auto, fixed, fpu, hysched, l1_bandwidth, never_twice,
-    oracle, phases, random, stay, symbiotic, symbiotic_numa, symbiotic_online,
+    Policy, Requirements, Settings, activity, auto, fixed, fpu, hysched, l1_bandwidth, learned,
+    never_twice, oracle, phases, random, stay, symbiotic, symbiotic_numa, symbiotic_online,
 };
 
 /// All policies. A new one is a new file, its `mod` line and a line here.
@@ -24,6 +24,7 @@ const POLICIES: &[Entry] = &[
     symbiotic::ENTRY,
     symbiotic_numa::ENTRY,
     symbiotic_online::ENTRY,
+    learned::ENTRY,
     activity::ENTRY,
     oracle::ENTRY,
 ];

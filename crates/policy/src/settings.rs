@@ -227,7 +227,7 @@ mod tests {
         );
         assert_eq!(
             refused("phases", &[("hysteresis", "0.1")]),
-            "policy 'phases' has no parameter 'hysteresis', which belongs to 'auto' and 'hysched'; \
+            "policy 'phases' has no parameter 'hysteresis', which belongs to 'hysched'; \
              it has: threshold, seniority, levels"
         );
         assert_eq!(
@@ -283,7 +283,7 @@ mod tests {
             all.iter().map(|it| it.name()).collect::<BTreeSet<_>>()
         };
         let auto = names("auto");
-        for asked in ["phases", "hysched", "fpu", "symbiotic-online", "never-twice"] {
+        for asked in ["phases", "learned", "fpu", "symbiotic-online", "never-twice"] {
             assert!(names(asked).is_subset(&auto), "{asked}");
         }
     }

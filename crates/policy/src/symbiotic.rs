@@ -61,7 +61,7 @@ use crate::core_slots::{CoreSlots, Filling, Group, Pool, pools};
 use crate::parameter::{Kind, Parameter, Parameters, Typed, Value};
 use crate::{Entry, Foresight, MissingInput, Policy, Requirements, Settings, ThreadView, View};
 use choose::{Chosen, choose};
-use core_types::{Part, parts};
+pub(crate) use core_types::{Part, parts};
 use estimate::Estimates;
 use foresee::Foreseen;
 
@@ -290,13 +290,13 @@ impl Policy for Symbiotic {
 }
 
 /// Did it run in the last quantum, or may it now?
-fn ran(thread: &ThreadView<'_>) -> bool {
+pub(crate) fn ran(thread: &ThreadView<'_>) -> bool {
     thread.state == symbiont_machine::RunState::Runnable
         || thread.did.is_some_and(|did| did.running > 0.0)
 }
 
 /// The threads of a pool that share a core now, by position in the pool.
-fn together(view: &View<'_>, pool: &Pool) -> Vec<Vec<usize>> {
+pub(crate) fn together(view: &View<'_>, pool: &Pool) -> Vec<Vec<usize>> {
     let mut cores: BTreeMap<CoreId, Vec<usize>> = BTreeMap::new();
     for (at, &index) in pool.threads.iter().enumerate() {
         let cpu = view.threads.get(index).and_then(|thread| thread.cpu);

@@ -39,6 +39,7 @@ mod feliu;
 mod figure;
 mod forms;
 mod halves;
+mod measured_pairs;
 mod navarro;
 mod openmp;
 pub mod own;
@@ -68,6 +69,7 @@ pub use verdict::{Overall, Score, Tally, Verdict, magnitude, scores};
 
 use own::{OwnPrograms, ProgramUse, Suite};
 use symbiont_campaign::harness::{Error, Progress};
+use symbiont_simulated::measured_pairs::Matrix;
 use symbiont_simulated::{Kind, Library};
 
 /// How much is run.
@@ -113,6 +115,8 @@ pub struct Context<'a> {
     pub traces: PathBuf,
     /// The workload of jobs on a cluster; none: drawn ones.
     pub workload: Option<GivenWorkload>,
+    /// Matrices of measured pairs, with their names; none: one that is drawn.
+    pub pairs: Vec<(String, Matrix)>,
     /// Makes machines ready.
     pub prepare: Prepare<'a>,
 }
@@ -221,6 +225,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &smt8::Smt8,
     &forms::Forms,
     &auto::Auto,
+    &measured_pairs::MeasuredPairs,
     &cluster::Queue,
     &batch::Batches,
 ];
@@ -268,21 +273,22 @@ pub fn reproduce(
     // Those that need a quiet machine come last.
     let mut sources: Vec<&&dyn Source> = SOURCES.iter().collect();
     sources.sort_by_key(|source| !source.simulated());
+    // What is left out is said before hours are spent on the rest.
+    let mut complete = Vec::new();
     for source in sources {
         let figures: Vec<&Figure> = source.figures().iter().filter(|it| is_wanted(it)).collect();
-        if figures.is_empty() {
-            continue;
-        }
-        match source.missing(context) {
+        match source.missing(context).filter(|_| !figures.is_empty()) {
             Some(what) => {
                 progress.note(&format!("{}: left out, as {what}", source.name()));
                 lacking.extend(figures.into_iter().map(|figure| (figure, what.clone())));
             }
-            None => {
-                progress.note(source.name());
-                all.push((*source, source.reproduce(context, progress)?));
-            }
+            None if figures.is_empty() => {}
+            None => complete.push(*source),
         }
+    }
+    for source in complete {
+        progress.note(source.name());
+        all.push((source, source.reproduce(context, progress)?));
     }
     if let (true, Some((_, what))) = (all.is_empty(), lacking.first()) {
         return Err(Error::Evaluation(what.clone()));

@@ -212,6 +212,7 @@ fn context(effort: Effort) -> Context<'static> {
         library: &LIBRARY,
         own: OwnPrograms::default(),
         workload: None,
+        pairs: Vec::new(),
         prepare: &|_, _, _| Ok(()),
     }
 }

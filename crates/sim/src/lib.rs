@@ -25,6 +25,7 @@ pub mod description;
 mod events;
 pub mod fast;
 pub mod machine;
+pub mod measured;
 pub mod names;
 pub mod os;
 pub mod physics;

@@ -34,6 +34,7 @@ pub mod code;
 mod fill;
 pub mod hysched;
 mod library;
+pub mod measured_pairs;
 pub mod membench;
 pub mod mixes;
 pub mod multithreading;

@@ -54,6 +54,10 @@ pub struct Reproduce {
     /// they ran and on how many processors; their programs are drawn [default: all is drawn]
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub workload: Option<PathBuf>,
+    /// Pairs of programs as they were measured, for symbiont-measured-pairs: a CSV file with columns program, co_runner
+    /// and slowdown; may be given several times [default: pairs that are drawn]
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub pairs: Vec<PathBuf>,
     /// Profiles of the papers' own programs, in place of those that stand for them: a file with a line
     /// NAME = PATH for each, where NAME is one that `--list` ends with, and PATH begins at the file's folder
     #[arg(long, value_name = "MAP", conflicts_with = "list")]

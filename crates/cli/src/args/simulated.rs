@@ -34,6 +34,7 @@ Examples:
   symbiont simulate --machine xeon-e5-2620v4 --cores 2 --apps gzip,povray,xz,bwa
   symbiont simulate --machine xeon-e5-2620v4 --cores 1 --apps gzip,bzip2 --level cycle
   symbiont simulate --machine zen4 --private caches --apps gzip*16
+  symbiont simulate --pairs pairs.csv --policy learned --threads 16
   symbiont simulate --machine xeon-e5-2620v4 --cores 2 --apps gzip*2,xz*2 --policy static \
       --set together=gzip+xz,gzip+xz
 
@@ -44,8 +45,10 @@ A workload file:
   ratio = \"4:1\"     # optional; or threads = \"all\"")]
 pub struct Simulate {
     /// Machine (see `symbiont machines`), or the file of a description
-    #[arg(long, value_name = "NAME")]
-    pub machine: String,
+    #[arg(long, value_name = "NAME", required_unless_present = "pairs")]
+    pub machine: Option<String>,
+    #[command(flatten)]
+    pub measured: OnPairs,
     /// Fidelity of the simulated machine: the fast model, or its reference, cycle by cycle, which takes
     /// long
     #[arg(long, value_enum, default_value_t = Fidelity::Fast, value_name = "LEVEL")]
@@ -123,6 +126,37 @@ pub struct Simulate {
     pub profiles: PathBuf,
     #[command(flatten)]
     pub kept: Kept,
+}
+
+/// A machine of measured pairs in place of a described one.
+#[derive(Debug, Args)]
+pub struct OnPairs {
+    /// Run threads at slowdowns that were measured, in place of a described machine: a CSV file with columns program,
+    /// co_runner and slowdown (time co-running over time alone). Policies are shown instructions and cycles alone; what
+    /// they capture of the gain of the best pairing over all pairings is printed
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["machine", "level", "traces", "cores", "smt", "apps",
+          "workload", "quantum", "decision", "alone", "until", "lead", "private", "exact_counters", "share",
+          "timeline", "csv"])]
+    pub pairs: Option<PathBuf>,
+    /// With --pairs: threads, two for each core, their programs drawn with the seed
+    #[arg(long, value_name = "COUNT", default_value_t = 16, requires = "pairs")]
+    pub threads: usize,
+    /// With --pairs: until when it is looked at what was captured (simulated time)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_limit, requires = "pairs",
+          default_value = "10s,30s,120s")]
+    pub seconds: Vec<Duration>,
+    /// With --pairs: how often a program, by chance, changes its phase: it does what another one does from then on
+    #[arg(long, value_name = "TIME", value_parser = parse_limit, requires = "pairs")]
+    pub phases: Option<Duration>,
+    /// With --pairs: how often a program, by chance, ends and another one arrives
+    #[arg(long, value_name = "TIME", value_parser = parse_limit, requires = "pairs")]
+    pub arrivals: Option<Duration>,
+    /// With --pairs: by what share speeds alone change in a minute (standard deviation)
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_lead, requires = "pairs")]
+    pub drift: f64,
+    /// With --pairs: by what share a measurement errs (standard deviation)
+    #[arg(long, value_name = "SHARE", default_value_t = 0.03, value_parser = parse_lead, requires = "pairs")]
+    pub noise: f64,
 }
 
 /// Levels of a simulated machine.

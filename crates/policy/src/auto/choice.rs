@@ -2,19 +2,19 @@
 //! this machine offers.
 //!
 //! Where no core has several hardware threads, there is nothing to group, and no policy is chosen.
-//! A model that fits comes first, since it predicts; then categories, which need no training; then FPU
+//! A model that fits comes first, since its user made it, and since queues ask for what it knows of jobs; then what is
+//! learned from the machine itself, since categories do not choose pairs as well; then FPU
 //! usage, which is one cause of contention only; then names of programs, which need no counters.
 
 use symbiont_machine::{Signal, Signals, Support};
 use symbiont_topology::Topology;
 
-use crate::core_slots::Filling;
 use crate::fpu::{self, Fpu};
-use crate::{Entry, Policy, Settings, hysched, never_twice, symbiotic_online};
+use crate::{Entry, Policy, Settings, learned, never_twice, symbiotic_online};
 
 /// The candidates, the best first.
 const CANDIDATES: [Entry; 4] =
-    [symbiotic_online::ENTRY, hysched::ENTRY, fpu::ENTRY, never_twice::ENTRY];
+    [symbiotic_online::ENTRY, learned::ENTRY, fpu::ENTRY, never_twice::ENTRY];
 
 /// Threads that use the FPUs less than the hungriest one by this share are left to the OS.
 const LEAST_USAGE: f64 = 0.5;
@@ -88,9 +88,7 @@ impl Choice {
 /// With what keeps threads where they are unless there is something to gain, where nothing else was set.
 fn calm(settings: &Settings) -> Settings {
     let calm = settings.clone().unless_set(&Fpu::LEAST, &LEAST_USAGE);
-    calm.and_then(|it| it.unless_set(&Fpu::MARGIN, &MARGIN))
-        .and_then(|it| it.unless_set(&Filling::PUBLISHED, &Filling::Keep))
-        .unwrap_or_else(|_| settings.clone())
+    calm.and_then(|it| it.unless_set(&Fpu::MARGIN, &MARGIN)).unwrap_or_else(|_| settings.clone())
 }
 
 /// All that a candidate could use.

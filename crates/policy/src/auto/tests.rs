@@ -12,8 +12,7 @@ use symbiont_topology::{CoreId, PuId};
 
 use super::*;
 
-const CATEGORIES: [&str; 4] = ["frontend_bound", "bad_speculation", "retiring", "backend_bound"];
-const TOP_DOWN: [Signal; 3] = [Signal::RunStates, Signal::Ipc, Signal::TopL];
+const COUNTED: [Signal; 2] = [Signal::RunStates, Signal::Ipc];
 const NO_COUNTERS: [Signal; 1] = [Signal::RunStates];
 
 /// What is offered where just these signals are measured.
@@ -29,7 +28,6 @@ struct Actor {
     sample: ThreadSample,
     ready: f64,
     running: f64,
-    category: usize,
 }
 
 /// Threads on a machine; what the policy places is applied, and thread number n is of program n / 10.
@@ -58,8 +56,7 @@ impl Scene {
             let mut sample = thread(number / 10, number, &self.machine.cpus());
             sample.state = RunState::Runnable;
             sample.cpu = self.emptiest(&self.machine.cpus());
-            let category = number as usize % CATEGORIES.len();
-            self.actors.insert(number, Actor { sample, ready: 1.0, running: 1.0, category });
+            self.actors.insert(number, Actor { sample, ready: 1.0, running: 1.0 });
         }
         self
     }
@@ -73,17 +70,16 @@ impl Scene {
         self.actors.get_mut(&number).unwrap()
     }
 
-    /// A quantum passes, in which `shown` says whose categories each thread is shown with.
-    fn step_showing(&mut self, shown: impl Fn(u32) -> u32) -> &Placement {
+    /// A quantum passes.
+    fn step(&mut self) -> &Placement {
         let (mut known, mut measured) = (Characterizations::new(), Measurements::new());
-        for (number, actor) in &self.actors {
+        for actor in self.actors.values() {
             let (ready, running) = (actor.ready, actor.running);
             let did =
                 Characterization { over: self.over, ready, running, switches: 0, migrated: None };
             known.insert(actor.sample.id, did);
             if self.counts {
-                let category = self.actors[&shown(*number)].category;
-                measured.insert(actor.sample.id, measure(category, running * 1e8));
+                measured.insert(actor.sample.id, measure(running * 1e8));
             }
         }
         let threads: Vec<ThreadSample> = self.actors.values().map(|a| a.sample.clone()).collect();
@@ -102,10 +98,6 @@ impl Scene {
         }
         self.applied = placement;
         &self.applied
-    }
-
-    fn step(&mut self) -> &Placement {
-        self.step_showing(|number| number)
     }
 
     /// Some quanta pass.
@@ -150,13 +142,10 @@ impl Scene {
     }
 }
 
-fn measure(category: usize, instructions: f64) -> Measured {
-    let share = |at| Value { value: if at == category { 0.7 } else { 0.1 }, unit: Unit::Fraction };
-    let shares = CATEGORIES.iter().enumerate().map(|(at, name)| (*name, share(at)));
+fn measure(instructions: f64) -> Measured {
     let unit = Unit::Of(Quantity::Instructions);
-    let counted = [
+    Measured::of([
         ("ipc", Value { value: 1.0, unit: Unit::Fraction }),
         ("instructions", Value { value: instructions, unit }),
-    ];
-    Measured::of(shares.chain(counted)).with_categories(Signal::TopL, &CATEGORIES)
+    ])
 }

@@ -27,7 +27,7 @@ use crate::core_slots::{Pool, home};
 
 /// The threads of a pool that are decided about together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
+pub(crate) struct Part {
     pub core_type: CoreKind,
     pub pool: Pool,
 }
@@ -42,7 +42,7 @@ struct Offer {
 }
 
 /// Divides a pool by core types.
-pub(super) fn parts(view: &View<'_>, pool: Pool) -> Vec<Part> {
+pub(crate) fn parts(view: &View<'_>, pool: Pool) -> Vec<Part> {
     let offers = offers(view.topology, &pool.allowed);
     if let (Some((&core_type, _)), true) = (offers.first_key_value(), offers.len() == 1) {
         return vec![Part { core_type, pool }];

@@ -129,6 +129,7 @@ fn context<'a>(library: &'a Library, own: OwnPrograms, records: &Path) -> Contex
         own,
         traces: PathBuf::new(),
         workload: None,
+        pairs: Vec::new(),
         prepare: &|_, _, _| Ok(()),
     }
 }

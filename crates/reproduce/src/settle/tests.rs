@@ -222,6 +222,7 @@ fn each_program_of_the_paper_has_a_stand_in_that_runs() {
         own: crate::own::OwnPrograms::default(),
         traces: std::path::PathBuf::new(),
         workload: None,
+        pairs: Vec::new(),
         prepare: &|_, _, _| Ok(()),
     };
     let uses = ActivityVectors.uses(&context);

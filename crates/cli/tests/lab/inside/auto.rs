@@ -58,7 +58,7 @@ pub fn choice(given: &Given) {
         }
         _ => {
             assert!(groups.starts_with("groups on a core by never-twice ("), "{groups}");
-            for why in ["symbiotic-online: no model is given", "hysched: no ", "fpu: no "] {
+            for why in ["symbiotic-online: no model is given", "learned: no ", "fpu: no "] {
                 assert!(groups.contains(why), "{why}: {groups}");
             }
             "auto: groups on a core decided by never-twice"

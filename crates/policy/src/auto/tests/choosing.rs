@@ -25,12 +25,18 @@ fn what_is_chosen_follows_the_machine() {
     let no_memory = "node:1 core:2 smt:4 memory:1G | node:1 core:2 smt:4 memory:0";
     let fpu = [Signal::RunStates, Signal::FpuUsage];
     assert_eq!(chosen(smt, &Signal::ALL, &with), Some("symbiotic-online"));
+    assert_eq!(chosen(smt, &Signal::ALL, &without), Some("learned"));
     assert_eq!(chosen(no_memory, &Signal::ALL, &with), Some("symbiotic-online"));
-    assert_eq!(chosen(smt, &TOP_DOWN, &with), Some("hysched"), "the model's stack is not measured");
-    assert_eq!(chosen(smt, &Signal::ALL, &without), Some("hysched"));
+    assert_eq!(chosen(no_memory, &Signal::ALL, &without), Some("learned"));
+    assert_eq!(
+        chosen(no_memory, &COUNTED, &with),
+        Some("learned"),
+        "the model's stack is not measured"
+    );
+    assert_eq!(chosen(smt, &COUNTED, &without), Some("learned"));
     assert_eq!(chosen(smt, &fpu, &without), Some("fpu"));
     assert_eq!(chosen(smt, &NO_COUNTERS, &without), Some("never-twice"));
-    assert_eq!(chosen("core:4 smt:4", &TOP_DOWN, &without), Some("hysched"));
+    assert_eq!(chosen("core:4 smt:4", &COUNTED, &without), Some("learned"));
     for line in ["core:2", "core:4 capacity:512 | core:2", "llc:2 core:4"] {
         assert_eq!(chosen(line, &Signal::ALL, &with), None, "{line}: no core runs two threads");
     }
@@ -41,7 +47,7 @@ fn nothing_is_needed_before_it_is_known_what_is_offered() {
     let entry = find("auto").unwrap();
     assert_eq!(entry.requirements().required, [Signal::RunStates].into());
     let asked = entry.requirements().alternatives;
-    for signal in [Signal::Ipc, Signal::TopL, Signal::TopB2M3L, Signal::FpuUsage] {
+    for signal in [Signal::Ipc, Signal::FpuUsage] {
         assert!(asked.contains(&signal), "{signal} is asked for");
     }
     assert!(!asked.contains(&Signal::CpiStack), "no model is given");
@@ -51,21 +57,21 @@ fn nothing_is_needed_before_it_is_known_what_is_offered() {
 
 #[test]
 fn reasons_and_findings_name_the_choice() {
-    let mut scene = Scene::on("llc:2 core:2 smt:2", &TOP_DOWN).with((0..6).map(|p| 10 * p));
+    let mut scene = Scene::on("llc:2 core:2 smt:2", &COUNTED).with((0..6).map(|p| 10 * p));
     assert_eq!(
         scene.policy.choice().unwrap(),
-        "serial phases first; 2 domains of cores; groups on a core by hysched (symbiotic-online: no model is \
+        "serial phases first; 2 domains of cores; groups on a core by learned (symbiotic-online: no model is \
          given)"
     );
     scene = scene.run(3);
     for number in (0..6).map(|p| 10 * p) {
         let reason = &scene.assignment(number).reason;
-        assert!(reason.contains("LLC domain") && reason.contains("; hysched: "), "{reason}");
+        assert!(reason.contains("LLC domain") && reason.contains("; learned: "), "{reason}");
     }
     let findings = scene.policy.findings();
     let value = |name: &str| findings.iter().find(|f| f.name == name).map(|f| f.value);
     assert_eq!(value("auto: domains"), Some(2.0));
-    assert_eq!(value("auto: groups on a core decided by hysched"), Some(1.0), "every 500 ms");
+    assert_eq!(value("auto: groups on a core decided by learned"), Some(3.0), "each quantum");
     assert!(value("changes of joint state").is_some(), "those of its parts are given, too");
 }
 
