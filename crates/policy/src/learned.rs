@@ -153,7 +153,7 @@ impl Learned {
         let origin = |thread: &ThreadView<'_>| -> Origin {
             let name = match self.by {
                 By::Program => view.program_name(thread).to_owned(),
-                By::Thread => thread.id.to_string(),
+                By::Thread => format!("{} born {}", thread.id, thread.id.born),
             };
             let core = thread.cpu.and_then(|cpu| view.topology.core_of(cpu));
             (name, core.map_or_else(CoreKind::default, |core| core.kind))

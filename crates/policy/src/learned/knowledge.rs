@@ -15,7 +15,9 @@
 //! off, in the ratio of variances. Threads on cores of different types are of different kinds.
 //!
 //! Properties: phases are distinguished and recognised (`a_new_phase_is_a_new_kind_and_an_old_one_is_known_again`), one
-//! odd quantum is none (`one_odd_quantum_changes_nothing`), and what is known stays bounded
+//! odd quantum is none (`one_odd_quantum_changes_nothing`), programs of many threads are learned
+//! (`programs_of_many_threads_are_learned`), noise is estimated though threads run for unequal shares of the time
+//! (`noise_is_estimated_though_shares_of_time_differ`), and what is known stays bounded
 //! (`what_is_known_stays_bounded`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +36,8 @@ const ANY_SPEED: f64 = 1.0;
 const DOUBTED: f64 = 25.0;
 /// Those within which a thread's speed is that of a phase that it had.
 const RECOGNISED: f64 = 9.0;
+/// Shares of the time that differ by less are the same.
+const SAME_SHARE: f64 = 0.1;
 /// Phases of a thread that are remembered.
 const PHASES: usize = 4;
 /// Kinds of programs that do not run that are remembered.
@@ -241,7 +245,7 @@ impl Knowledge {
             row.add_thread(*thread, Belief { mean, variance: ANY_SPEED }, now);
         }
         row.walk(*thread, walk, now);
-        let expected = row.expect(&row.parts(*thread, &others)?).belief;
+        let expected = row.predict(&row.parts(*thread, &others)?).belief;
         let only = match first.as_slice() {
             [(other, _)] if knew => Some(*other),
             _ => None,
@@ -269,13 +273,13 @@ impl Knowledge {
             self.takes.insert(other, belief);
         }
         if let Some(known) = self.threads.get_mut(&thread) {
-            let is_same = known.with == look.others;
+            let is_same = are_alike(&known.with, &look.others);
             self.scales.note(&mut known.stay, ln_ipc, is_same);
             known.with.clone_from(&look.others);
         }
         let row = self.rows.entry(kind).or_default();
         if let Some(parts) = row.parts(thread, &look.others) {
-            let expected = row.expect(&parts);
+            let expected = row.predict(&parts);
             row.learn(&parts, &expected, ln_ipc - expected.belief.mean, look.noise, self.now);
         }
     }
@@ -289,7 +293,7 @@ impl Knowledge {
         let noise = self.scales.noise(&known.stay);
         let fits = |kind: &Kind| {
             let row = self.rows.get(kind)?;
-            let expected = row.expect(&row.parts(ran.thread, others)?).belief;
+            let expected = row.predict(&row.parts(ran.thread, others)?).belief;
             let surprise = (ln_ipc - expected.mean).powi(2) / (expected.variance + noise);
             (surprise < RECOGNISED).then_some((surprise, *kind))
         };
@@ -353,6 +357,14 @@ impl Knowledge {
     fn anything(&self) -> Belief {
         Belief { mean: CO_RUNNER, variance: self.scales.difference() }
     }
+}
+
+/// Are these the same co-runners, for nearly the same shares of the time?
+fn are_alike(some: &[(Kind, f64)], others: &[(Kind, f64)]) -> bool {
+    let is_alike = |(one, other): (&(Kind, f64), &(Kind, f64))| {
+        one.0 == other.0 && (one.1 - other.1).abs() < SAME_SHARE
+    };
+    some.len() == others.len() && some.iter().zip(others).all(is_alike)
 }
 
 #[cfg(test)]

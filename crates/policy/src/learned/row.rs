@@ -9,7 +9,7 @@
 //! stays. Units: natural logarithms of instructions per cycle.
 //!
 //! Properties: pairs that were seen are distinguished (`contrasts_are_learned_without_speeds_alone`); variances never
-//! become negative and the least known terms make room (`rows_stay_bounded_and_sound`).
+//! become negative and rows stay bounded (`rows_stay_bounded_and_sound`).
 
 use symbiont_machine::ThreadId;
 
@@ -19,8 +19,10 @@ pub(super) struct Kind(pub u32);
 
 /// Kinds of co-runners that a row knows at most.
 const MOST_KINDS: usize = 32;
-/// Threads that it knows at most.
+/// Threads that it knows at most; others of its kind teach nothing meanwhile.
 const MOST_THREADS: usize = 16;
+/// Quanta after which a thread that was not seen makes room for another one.
+const UNSEEN: u64 = 50;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Term {
@@ -100,18 +102,20 @@ impl Row {
         (variance(one, unknown[0]) + variance(two, unknown[1]) - 2.0 * both).max(0.0)
     }
 
-    /// A thread that was not known; its speed alone is known this well.
+    /// A thread that was not known, if there is room; its speed alone is known this well.
     pub fn add_thread(&mut self, thread: ThreadId, alone: Belief, now: u64) {
-        if self.find(Term::Alone(thread)).is_none() {
-            self.make_room(MOST_THREADS, |term| matches!(term, Term::Alone(_)));
+        let is_thread = |term: &Term| matches!(term, Term::Alone(_));
+        if self.find(Term::Alone(thread)).is_none()
+            && self.make_room(MOST_THREADS, is_thread, now.saturating_sub(UNSEEN))
+        {
             self.add(Term::Alone(thread), alone, now);
         }
     }
 
     /// A kind of co-runners that was not known.
     pub fn add_kind(&mut self, kind: Kind, next: Belief, now: u64) {
-        if self.find(Term::Next(kind)).is_none() {
-            self.make_room(MOST_KINDS, |term| matches!(term, Term::Next(_)));
+        let is_kind = |term: &Term| matches!(term, Term::Next(_));
+        if self.find(Term::Next(kind)).is_none() && self.make_room(MOST_KINDS, is_kind, u64::MAX) {
             self.add(Term::Next(kind), next, now);
         }
     }
@@ -140,7 +144,7 @@ impl Row {
         std::iter::once(alone).chain(next).collect::<Option<Vec<_>>>().map(Parts)
     }
 
-    pub fn expect(&self, parts: &Parts) -> Expected {
+    pub fn predict(&self, parts: &Parts) -> Expected {
         let of =
             |row: usize| parts.0.iter().map(|&(at, much)| much * self.covariance(row, at)).sum();
         let covariances: Vec<f64> = (0..self.terms.len()).map(of).collect();
@@ -203,13 +207,16 @@ impl Row {
         self.seen.remove(gone);
     }
 
-    /// Forgets what was seen longest ago, until fewer terms than this are such.
-    fn make_room(&mut self, most: usize, is_such: impl Fn(&Term) -> bool) {
+    /// Forgets what was seen longest ago, if that was before a quantum, until fewer terms than this are such.
+    fn make_room(&mut self, most: usize, is_such: impl Fn(&Term) -> bool, before: u64) -> bool {
         while self.terms.iter().filter(|term| is_such(term)).count() >= most {
             let such = self.terms.iter().zip(&self.seen).filter(|(term, _)| is_such(term));
-            let Some((&oldest, _)) = such.min_by_key(|(_, seen)| **seen) else { return };
-            self.remove(oldest);
+            match such.min_by_key(|(_, seen)| **seen) {
+                Some((&oldest, &seen)) if seen < before => self.remove(oldest),
+                _ => return false,
+            }
         }
+        true
     }
 }
 
@@ -233,8 +240,8 @@ mod tests {
         row.add_thread(id(of), Belief { mean: ipc, variance: 1.0 }, now);
         row.add_kind(Kind(next), UNKNOWN, now);
         row.walk(id(of), 1e-5, now);
-        let parts = row.parts(id(of), &others).unwrap();
-        let expected = row.expect(&parts);
+        let Some(parts) = row.parts(id(of), &others) else { return };
+        let expected = row.predict(&parts);
         row.learn(&parts, &expected, ipc - expected.belief.mean, NOISE, now);
     }
 

@@ -30,6 +30,41 @@ fn two() -> Knowledge {
 }
 
 #[test]
+fn noise_is_estimated_though_shares_of_time_differ() {
+    let mut known = Knowledge::default();
+    enter(&mut known, 0..2);
+    for quantum in 0..400 {
+        let noise = [0.05, -0.05][quantum % 2];
+        let share = 1.0 - (quantum % 7) as f64 / 1000.0;
+        let ran = |at| Ran { thread: id(at), share, ln_ipc: Some(noise) };
+        known.learn(&[vec![ran(0), ran(1)]]);
+    }
+    let noise = known.noise(id(0)).sqrt();
+    assert!(noise > 0.06 && noise < 0.08, "{noise}");
+}
+
+#[test]
+fn programs_of_many_threads_are_learned() {
+    let mut known = Knowledge::default();
+    let program = |at: u32| if at < 20 { "a" } else { ["b", "c"][at as usize % 2] };
+    let here = |at: u32| (id(at), (program(at).to_owned(), CoreKind::default()));
+    known.enter(&(0..40).map(here).collect::<Vec<_>>());
+    for quantum in 0..40 {
+        let core = |at: u32| {
+            let other = 20 + (at + quantum) % 20;
+            let slower = if program(other) == "b" { 0.3 } else { 0.2 };
+            let ran = |at, ln_ipc| Ran { thread: id(at), share: 1.0, ln_ipc: Some(ln_ipc) };
+            vec![ran(at, f64::from(at) * 0.1 - slower), ran(other, 0.0)]
+        };
+        known.learn(&(0..20).map(core).collect::<Vec<_>>());
+    }
+    let [a, b, c] = [0, 20, 21].map(|at| known.kind(id(at)).unwrap());
+    assert!(known.contrast(a, b, Some(c)) < 1e-4, "{}", known.contrast(a, b, Some(c)));
+    let difference = known.next_to(a, b).0.mean - known.next_to(a, c).0.mean;
+    assert!((difference + 0.1).abs() < 0.01, "{difference}");
+}
+
+#[test]
 fn one_odd_quantum_changes_nothing() {
     let mut known = two();
     let kinds = [0, 1].map(|at| known.kind(id(at)));
