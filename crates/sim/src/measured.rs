@@ -253,11 +253,16 @@ impl MeasuredMachine {
         let passed = |each: Option<Duration>, now: u64| {
             each.filter(|each| !each.is_zero()).map_or(0, |each| u128::from(now) / each.as_nanos())
         };
-        for _ in passed(self.events.phases, before)..passed(self.events.phases, self.now) {
+        // However short the period, each thread is concerned but once a quantum on average.
+        let most = self.threads.len();
+        for _ in
+            (passed(self.events.phases, before)..passed(self.events.phases, self.now)).take(most)
+        {
             let (at, does) = (self.any(self.threads.len()), self.any(self.matrix.programs.len()));
             self.threads[at].does = does;
         }
-        for _ in passed(self.events.arrivals, before)..passed(self.events.arrivals, self.now) {
+        let arrivals = passed(self.events.arrivals, before)..passed(self.events.arrivals, self.now);
+        for _ in arrivals.take(most) {
             let (at, program) =
                 (self.any(self.threads.len()), self.any(self.matrix.programs.len()));
             self.threads[at] = self.thread(program, self.threads[at].cpu);

@@ -12,6 +12,9 @@ use symbiont_simulated::measured_pairs::{Events, Rival, Trial, candidates};
 use crate::args::{OnPairs, Simulate};
 use crate::reproduce::pairs;
 
+/// More threads take too long.
+const MOST_THREADS: usize = 1024;
+
 /// What is reported.
 #[derive(Serialize)]
 struct Report {
@@ -34,7 +37,10 @@ struct Captured {
 pub fn run(args: &Simulate, file: &Path) -> anyhow::Result<()> {
     let OnPairs { threads, seconds, phases, arrivals, drift, noise, .. } = &args.measured;
     let (_, matrix) = pairs(file)?;
-    ensure!(*threads >= 2 && threads % 2 == 0, "--threads: two for each core, so an even number");
+    ensure!(
+        (2..=MOST_THREADS).contains(threads) && threads % 2 == 0,
+        "--threads: an even number from 2 to {MOST_THREADS}, two for each core"
+    );
     let mut until = seconds.clone();
     until.sort_unstable();
     let policy = symbiont_policy::find(&args.policy)?;
