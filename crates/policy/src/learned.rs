@@ -24,8 +24,9 @@
 //! # Properties
 //! - Threads of one program are learned as one (`threads_of_one_program_are_learned_as_one`), and reports say what
 //!   is expected (`reports_say_what_is_expected`).
-//! - Pairs that suit each other are found (`good_pairs_are_found`), of four threads a core too
-//!   (`good_groups_of_four_are_found`), and found again in a new phase (`a_new_phase_is_followed`).
+//! - Pairs that suit each other are found (`good_pairs_are_found`), of many threads, which are grouped in slices, too
+//!   (`good_pairs_of_many_threads_are_found`), of four threads a core (`good_groups_of_four_are_found`), and found
+//!   again in a new phase (`a_new_phase_is_followed`).
 //! - Where co-runners make no difference it hardly moves threads (`without_interaction_threads_hardly_move`), and with
 //!   measurements shuffled between threads it gains little (`shuffled_measurements_gain_little`): just the sum
 //!   over all threads still says something.
@@ -48,12 +49,14 @@ use crate::{Entry, Finding, Policy, Requirements, Settings, ThreadView, View};
 use chance::ByChance;
 use knowledge::{Knowledge, Origin, Ran};
 use scores::{Member, Scores};
+use slices::{Slice, slices};
 
 mod chance;
 mod knowledge;
 mod row;
 mod scale;
 mod scores;
+mod slices;
 #[cfg(test)]
 mod tests;
 
@@ -205,22 +208,40 @@ impl Learned {
         (cores, places): (usize, usize),
     ) -> Result<Vec<Group>, String> {
         let present = together(view, pool);
-        let members = self.members(view, pool, &present).ok_or("not seen yet")?;
-        let scores = Scores::draw(&self.known, &members, self.explore, &mut self.random);
-        let threads = members.len();
+        let threads = pool.threads.len();
         let wanted = threads.div_ceil(cores.max(1)).next_power_of_two();
         let width = wanted.max(floor_power_of_two(places));
-        let request = Request {
-            previous: &present,
-            ..Request::new(threads, cores.max(threads.div_ceil(width)), width)
+        let cores = cores.max(threads.div_ceil(width));
+        let mut groups = Vec::with_capacity(cores);
+        for slice in slices(threads, cores, &present, &mut self.random) {
+            groups.extend(self.group_slice(view, pool, &slice, width)?);
+        }
+        Ok(groups)
+    }
+
+    fn group_slice(
+        &mut self,
+        view: &View<'_>,
+        pool: &Pool,
+        slice: &Slice,
+        width: usize,
+    ) -> Result<Vec<Group>, String> {
+        let Slice { threads, cores } = slice;
+        let here = Pool {
+            allowed: pool.allowed.clone(),
+            threads: threads.iter().filter_map(|at| pool.threads.get(*at).copied()).collect(),
         };
+        let present = together(view, &here);
+        let members = self.members(view, &here, &present).ok_or("not seen yet")?;
+        let scores = Scores::draw(&self.known, &members, self.explore, &mut self.random);
+        let request = Request { previous: &present, ..Request::new(members.len(), *cores, width) };
         let grouping = group_by(&request, scores).map_err(|error| error.to_string())?;
         let by_chance = ByChance::of(&self.known, &members);
         let group = |group: Vec<usize>| {
             let learned = by_chance.compare(&self.known, &members, &group);
             self.tally.grouped += group.len() as f64;
             self.tally.gained += learned.gain;
-            let at = |at: usize| pool.threads.get(at).copied();
+            let at = |at: usize| here.threads.get(at).copied();
             Group {
                 members: group.into_iter().filter_map(at).collect(),
                 reason: learned.to_string().into(),

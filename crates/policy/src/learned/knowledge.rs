@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use symbiont_machine::ThreadId;
 use symbiont_topology::CoreKind;
 
-use super::row::{Belief, Kind, Row};
+use super::row::{Belief, Kind, OneWay, Row};
 use super::scale::{Scales, Stay};
 
 /// ln of the share of its speed that a thread keeps next to one co-runner, before anything is known.
@@ -156,15 +156,32 @@ impl Knowledge {
         Belief { variance: takes.variance + self.scales.difference(), ..takes }
     }
 
-    /// Variance of the difference that it makes to a kind which of two others it is next to; none: next to no one.
-    pub fn contrast(&self, kind: Kind, one: Kind, other: Option<Kind>) -> f64 {
-        let Some(other) = other else { return self.next_to(kind, one).0.variance };
-        let unknown = [self.unmet(one).variance, self.unmet(other).variance];
-        match self.rows.get(&kind) {
-            Some(row) => row.contrast(one, other, unknown),
-            None if one == other => 0.0,
-            None => unknown.iter().sum(),
+    /// What each of these kinds, in order, takes from one that is next to another one now, or to none.
+    pub fn one_ways(
+        &self,
+        kind: Kind,
+        present: Option<Kind>,
+        kinds: &[(Kind, Belief)],
+    ) -> Vec<OneWay> {
+        let present = present.map(|present| (present, self.unmet(present).variance));
+        let row = self.rows.get(&kind);
+        let of_present = present.map_or(0.0, |(present, unmet)| {
+            row.and_then(|row| row.next_to(present)).map_or(unmet, |next| next.variance)
+        });
+        let unmet = |(other, belief): &(Kind, Belief)| OneWay {
+            mean: belief.mean,
+            contrast: match present {
+                Some((present, _)) if present == *other => 0.0,
+                _ => belief.variance + of_present,
+            },
+        };
+        let mut all: Vec<OneWay> = kinds.iter().map(unmet).collect();
+        for (other, one_way) in row.into_iter().flat_map(|row| row.contrasts(present)) {
+            if let Ok(at) = kinds.binary_search_by_key(&other, |(kind, _)| *kind) {
+                all[at] = one_way;
+            }
         }
+        all
     }
 
     /// Variance of a measurement of a thread.

@@ -39,6 +39,15 @@ pub(super) struct Belief {
     pub variance: f64,
 }
 
+/// What one kind takes from another, against the co-runner that this one has now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct OneWay {
+    /// What it adds to ln IPC.
+    pub mean: f64,
+    /// Variance of the difference to the present co-runner.
+    pub contrast: f64,
+}
+
 /// Which terms make up an observation, and how much of each.
 #[derive(Debug, Clone)]
 pub(super) struct Parts(Vec<(usize, f64)>);
@@ -90,16 +99,25 @@ impl Row {
         })
     }
 
-    /// How certain it is by how much two kinds of co-runners differ; each with its variance where it is not known.
-    pub fn contrast(&self, kind: Kind, other: Kind, unknown: [f64; 2]) -> f64 {
-        if kind == other {
-            return 0.0;
-        }
-        let [one, two] = [kind, other].map(|kind| self.find(Term::Next(kind)));
-        let variance =
-            |at: Option<usize>, unknown| at.map_or(unknown, |at| self.covariance(at, at));
-        let both = one.zip(two).map_or(0.0, |(one, two)| self.covariance(one, two));
-        (variance(one, unknown[0]) + variance(two, unknown[1]) - 2.0 * both).max(0.0)
+    /// All kinds of co-runners that are known, with the variance of by how much each differs from the present one;
+    /// with the variance of that one where it is not known. None: next to no one, whose difference is zero.
+    pub fn contrasts(
+        &self,
+        present: Option<(Kind, f64)>,
+    ) -> impl Iterator<Item = (Kind, OneWay)> + '_ {
+        let at_present = present.and_then(|(kind, _)| self.find(Term::Next(kind)));
+        let unknown = present.map_or(0.0, |(_, variance)| variance);
+        let of_present = at_present.map_or(unknown, |present| self.covariance(present, present));
+        let contrast = move |at: usize| {
+            let both = at_present.map_or(0.0, |present| self.covariance(at, present));
+            (self.covariance(at, at) + of_present - 2.0 * both).max(0.0)
+        };
+        self.terms.iter().enumerate().filter_map(move |(at, term)| match term {
+            Term::Next(kind) => {
+                Some((*kind, OneWay { mean: self.means[at], contrast: contrast(at) }))
+            }
+            Term::Alone(_) => None,
+        })
     }
 
     /// A thread that was not known, if there is room; its speed alone is known this well.
@@ -256,10 +274,14 @@ mod tests {
         }
         let [one, two] = [0, 1].map(|kind| row.next_to(Kind(kind)).unwrap());
         assert!((one.mean - two.mean - 0.1).abs() < 0.01, "{one:?} {two:?}");
-        let sure = row.contrast(Kind(0), Kind(1), [1.0; 2]);
-        assert!(sure < 1e-4 && one.variance > 10.0 * sure, "{sure} {one:?}");
-        assert!(row.contrast(Kind(0), Kind(7), [1.0; 2]) > 0.9);
-        assert_eq!(row.contrast(Kind(7), Kind(7), [1.0; 2]), 0.0);
+        let contrasts = |present| -> Vec<f64> {
+            row.contrasts(present).map(|(_, one_way)| one_way.contrast).collect()
+        };
+        let to_one = contrasts(Some((Kind(0), 1.0)));
+        assert!(to_one[0] < 1e-12 && to_one[1] < 1e-4, "{to_one:?}");
+        assert!(one.variance > 10.0 * to_one[1], "{to_one:?} {one:?}");
+        assert!(contrasts(Some((Kind(7), 1.0))).iter().all(|contrast| *contrast > 0.9));
+        assert_eq!(contrasts(None), [one.variance, two.variance]);
     }
 
     proptest! {

@@ -14,7 +14,7 @@
 //!
 //! Property: a lot is drawn for pairs of kinds, once (`threads_of_one_kind_have_one_lot`).
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rand::Rng;
@@ -23,7 +23,7 @@ use rand_pcg::Pcg64Mcg;
 use symbiont_matching::GroupCosts;
 
 use super::knowledge::Knowledge;
-use super::row::Kind;
+use super::row::{Belief, Kind, OneWay};
 
 /// What staying together is worth, in ln IPC of both: more than a move costs in a quantum of 100 ms.
 const STAYS: f64 = 0.02;
@@ -59,21 +59,27 @@ impl Scores {
         random: &mut Pcg64Mcg,
     ) -> Self {
         let threads = members.len();
-        let unmet: Vec<f64> = members.iter().map(|member| known.unmet(member.kind).mean).collect();
-        let row = |mine: f64| unmet.iter().map(move |other| mine + other);
-        let mut scores =
-            Self { threads, pairs: unmet.iter().flat_map(|mine| row(*mine)).collect() };
-        let mut of_kind: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
-        for (at, member) in members.iter().enumerate() {
-            of_kind.entry(member.kind).or_default().push(at);
-        }
-        for ((one, other), lot) in lots(known, &of_kind, explore, random) {
-            let mean = known.next_to(one, other).0.mean + known.next_to(other, one).0.mean;
-            for &a in &of_kind[&one] {
-                for &b in of_kind[&other].iter().filter(|b| **b != a) {
-                    let lot = if lot == 0.0 { 0.0 } else { lot * surprise(known, members, a, b) };
-                    scores.set(a, b, mean + lot);
-                }
+        let kinds: BTreeSet<Kind> = members.iter().map(|member| member.kind).collect();
+        let kinds: Vec<(Kind, Belief)> =
+            kinds.into_iter().map(|kind| (kind, known.unmet(kind))).collect();
+        let lots =
+            if explore { lots(known, &kinds, random) } else { vec![0.0; kinds.len().pow(2)] };
+        let at_kind = |member: &Member| kinds.partition_point(|(kind, _)| *kind < member.kind);
+        let at_kinds: Vec<usize> = members.iter().map(at_kind).collect();
+        let one_ways = |member: &Member| {
+            let present = member.with.first().map(|with| members[*with].kind);
+            known.one_ways(member.kind, present, &kinds)
+        };
+        let one_ways: Vec<Vec<OneWay>> = members.iter().map(one_ways).collect();
+        let mut scores = Self { threads, pairs: vec![0.0; threads * threads] };
+        for a in 0..threads {
+            for b in 0..a {
+                let [there, back] = [one_ways[a][at_kinds[b]], one_ways[b][at_kinds[a]]];
+                let noise = members[a].noise.max(members[b].noise);
+                let lot = lots[at_kinds[a] * kinds.len() + at_kinds[b]];
+                let score = there.mean + back.mean + lot * surprise(there, back, noise);
+                scores.pairs[a * threads + b] = score;
+                scores.pairs[b * threads + a] = score;
             }
         }
         for (a, member) in members.iter().enumerate() {
@@ -82,11 +88,6 @@ impl Scores {
             }
         }
         scores
-    }
-
-    fn set(&mut self, a: usize, b: usize, score: f64) {
-        self.pairs[a * self.threads + b] = score;
-        self.pairs[b * self.threads + a] = score;
     }
 
     fn pair(&self, a: usize, b: usize) -> f64 {
@@ -110,42 +111,33 @@ impl GroupCosts for Scores {
 }
 
 /// How much the mean of a pair may change once it is measured.
-fn surprise(known: &Knowledge, members: &[Member], a: usize, b: usize) -> f64 {
-    let one_way = |of: usize, other: usize| {
-        let present = members[of].with.first().map(|with| members[*with].kind);
-        known.contrast(members[of].kind, members[other].kind, present)
-    };
-    let variance = one_way(a, b) + one_way(b, a);
-    let noise = members[a].noise.max(members[b].noise);
+fn surprise(there: OneWay, back: OneWay, noise: f64) -> f64 {
+    let variance = there.contrast + back.contrast;
     if variance > 0.0 { variance / (variance + noise).sqrt() } else { 0.0 }
 }
 
-/// Lots for pairs of kinds that met, and for some that did not.
-fn lots(
-    known: &Knowledge,
-    of_kind: &BTreeMap<Kind, Vec<usize>>,
-    explore: bool,
-    random: &mut Pcg64Mcg,
-) -> BTreeMap<(Kind, Kind), f64> {
-    let kinds: Vec<Kind> = of_kind.keys().copied().collect();
-    let mut lots = BTreeMap::new();
-    let mut draw = |one: Kind, other: Kind, random: &mut Pcg64Mcg| {
-        let pair = (one.min(other), one.max(other));
-        let lot = || if explore { LOTS * random.sample::<f64, _>(StandardNormal) } else { 0.0 };
-        lots.entry(pair).or_insert_with(lot);
+/// Lots for pairs of kinds that met, and for some that did not; 0 for all others. Row by row, symmetric.
+fn lots(known: &Knowledge, kinds: &[(Kind, Belief)], random: &mut Pcg64Mcg) -> Vec<f64> {
+    let many = kinds.len();
+    let mut lots = vec![0.0; many * many];
+    let mut draw = |one: usize, other: usize, random: &mut Pcg64Mcg| {
+        if lots[one * many + other] == 0.0 {
+            let lot = LOTS * random.sample::<f64, _>(StandardNormal);
+            lots[one * many + other] = lot;
+            lots[other * many + one] = lot;
+        }
     };
-    for kind in &kinds {
+    for (one, (kind, _)) in kinds.iter().enumerate() {
         for (other, _) in known.met(*kind) {
-            if of_kind.contains_key(&other) {
-                draw(*kind, other, random);
+            if let Ok(other) = kinds.binary_search_by_key(&other, |(kind, _)| *kind) {
+                draw(one, other, random);
             }
         }
-        let few = kinds.len() <= UNMET + 1;
-        for at in 0..UNMET.min(kinds.len()) {
-            let other = kinds[if few { at } else { random.random_range(0..kinds.len()) }];
-            draw(*kind, other, random);
+        let few = many <= UNMET + 1;
+        for at in 0..UNMET.min(many) {
+            draw(one, if few { at } else { random.random_range(0..many) }, random);
         }
-        draw(*kind, *kind, random);
+        draw(one, one, random);
     }
     lots
 }

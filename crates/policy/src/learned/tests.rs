@@ -198,6 +198,19 @@ fn threads_of_one_program_are_learned_as_one() {
 }
 
 #[test]
+fn good_pairs_of_many_threads_are_found() {
+    // They are grouped in slices.
+    let mut random = Pcg64Mcg::seed_from_u64(4);
+    let programs: Vec<usize> = (0..300).map(|at| at % 10).collect();
+    let takes = takes(10, 0.06, &mut random);
+    let mut bench = Bench::new("core:150 smt:2", &programs, takes, 4);
+    let mut policy = policy(4);
+    bench.captured(&mut policy, 20);
+    let captured = bench.captured(&mut policy, 20);
+    assert!(captured > 0.8, "{captured}");
+}
+
+#[test]
 fn good_groups_of_four_are_found() {
     // Programs 0 and 1 take much from their like only.
     let takes = vec![vec![-0.5, -0.2], vec![-0.2, -0.5]];

@@ -59,7 +59,11 @@ fn programs_of_many_threads_are_learned() {
         known.learn(&(0..20).map(core).collect::<Vec<_>>());
     }
     let [a, b, c] = [0, 20, 21].map(|at| known.kind(id(at)).unwrap());
-    assert!(known.contrast(a, b, Some(c)) < 1e-4, "{}", known.contrast(a, b, Some(c)));
+    let kinds = [b, c].map(|kind| (kind, known.unmet(kind)));
+    let [against_c, itself] = known.one_ways(a, Some(c), &kinds)[..] else { panic!("two") };
+    assert!(against_c.contrast < 1e-4 && itself.contrast < 1e-12, "{against_c:?} {itself:?}");
+    let never_met = known.one_ways(b, Some(c), &kinds);
+    assert!(never_met[0].contrast > 1e-4 && never_met[1].contrast == 0.0, "{never_met:?}");
     let difference = known.next_to(a, b).0.mean - known.next_to(a, c).0.mean;
     assert!((difference + 0.1).abs() < 0.01, "{difference}");
 }
