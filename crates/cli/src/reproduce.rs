@@ -26,6 +26,9 @@ use crate::progress::{Figures, Terminal};
 /// A longer workload is refused.
 const MOST_WORKLOAD_BYTES: u64 = 1 << 30;
 
+/// The figure that measured pairs are for.
+const MEASURED_PAIRS: &str = "symbiont-measured-pairs";
+
 /// Runs what was asked for.
 pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     if args.list {
@@ -34,7 +37,7 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     let wanted = wanted(args)?;
     let workload = args.workload.as_deref().map(|path| workload(path, &wanted)).transpose()?;
     let own = args.programs.as_deref().map(OwnPrograms::read).transpose()?.unwrap_or_default();
-    let pairs = args.pairs.iter().map(|path| pairs(path)).collect::<anyhow::Result<_>>()?;
+    let pairs = all_pairs(args, &wanted)?;
     let library = Library::open(&args.profiles)?;
     let mut progress = Terminal::new(Figures::Simulated)?;
     let usual = || cache().unwrap_or_default().join("traces/continuous");
@@ -75,6 +78,20 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     let index = args.output.join("index.html");
     say!("Report: {}", index.canonicalize().unwrap_or(index).display());
     Ok(())
+}
+
+/// Measured pairs of all files, for the figure that is made from them.
+fn all_pairs(args: &Reproduce, wanted: &[&Figure]) -> anyhow::Result<Vec<(String, Matrix)>> {
+    let takes_pairs = wanted.iter().any(|figure| figure.id == MEASURED_PAIRS);
+    ensure!(args.pairs.is_empty() || takes_pairs, "--pairs is for {MEASURED_PAIRS}");
+    let mut all: Vec<(String, Matrix)> = Vec::new();
+    for path in &args.pairs {
+        let (name, matrix) = pairs(path)?;
+        let is_there = all.iter().any(|(other, _)| *other == name);
+        ensure!(!is_there, "two files of pairs are called '{name}'; rename {}", path.display());
+        all.push((name, matrix));
+    }
+    Ok(all)
 }
 
 /// Measured pairs of a file; they are called by its folder where it is but `pairs.csv`.

@@ -106,6 +106,8 @@ fn inputs_that_are_no_regular_files_are_refused_at_once() {
         vec!["simulate", "--machine", fifo],
         vec!["profile", "--show", fifo],
         vec!["check-sim", "--pairs", fifo],
+        vec!["simulate", "--pairs", fifo],
+        vec!["reproduce", "symbiont-measured-pairs", "--pairs", fifo],
         [&simulate[..], &["--policy", "activity", "--vectors", fifo]].concat(),
     ] {
         let args = args.as_slice();
@@ -147,6 +149,39 @@ fn both_levels_are_held_against_measured_pairs() {
     assert!(unknown.contains("nameless"), "{unknown}");
     std::fs::write(file, "program,co_runner\n").unwrap();
     assert!(refused(&asked).contains("no column is called 'slowdown'"));
+}
+
+#[test]
+fn policies_run_on_measured_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("here.csv");
+    // One of them with itself was not measured.
+    let text = "program,co_runner,slowdown\na,a,1.9\na,b,1.2\nb,a,1.1\na,c,1.5\nc,a,1.6\nb,c,1.3\nc,b,1.2\nc,c,2.0\n";
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let pairs = ["simulate", "--pairs", file, "--threads", "6", "--repeats", "3", "--at", "2s,5s"];
+    let with = |more: &[&'static str]| [&pairs[..], more].concat();
+    let json = |args: &[&str]| -> Value { serde_json::from_str(&stdout(args)).unwrap() };
+    let learned = json(&with(&["--policy", "learned", "--phases", "1s", "--json"]));
+    let captured = learned["captured"].as_array().unwrap();
+    assert_eq!((captured.len(), learned["programs"].as_array().unwrap().len()), (2, 3));
+    assert_eq!(captured[1]["until_s"], 5.0);
+    let shown = stdout(&with(&["--policy", "random"]));
+    assert!(shown.contains("until     2 s") && shown.contains("6 threads on 3 cores"), "{shown}");
+    let counters = refused(&with(&["--policy", "hysched"]));
+    assert!(counters.contains("needs more than instructions and cycles"), "{counters}");
+    let odd = refused(&["simulate", "--pairs", file, "--threads", "3"]);
+    assert!(odd.contains("an even number from 2 to 1024"), "{odd}");
+
+    let out = folder.path().join("out");
+    let figure = ["reproduce", "symbiont-measured-pairs", "--quick", "--pairs", file, "--output"];
+    let figure = [&figure[..], &[out.to_str().unwrap()]].concat();
+    let twice = refused(&[&figure[..], &["--pairs", file]].concat());
+    assert!(twice.contains("two files of pairs are called 'here'"), "{twice}");
+    let other = refused(&["reproduce", "morad-tab4", "--pairs", file]);
+    assert!(other.contains("--pairs is for symbiont-measured-pairs"), "{other}");
+    let shown = stdout(&figure);
+    assert!(shown.contains("symbiont-measured-pairs"), "{shown}");
 }
 
 #[test]

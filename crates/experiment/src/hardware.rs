@@ -340,4 +340,18 @@ mod tests {
         assert!(line("a,b,1\nb,a,1").contains("a co-running with a is there 0 times"));
         assert!(line("a,a,1\na,a,1").contains("a co-running with a is there 2 times"));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(
+            cells in proptest::collection::vec("[abc]?,[abc]?,(1.5|-1|x|1e999|0)?(,.{0,3})?", 0..20),
+        ) {
+            let text = format!("program,co_runner,slowdown\n{}", cells.join("\n"));
+            if let Ok(pairs) = MeasuredPairs::read(&text) {
+                let slowdowns = pairs.slowdowns();
+                let is_square = slowdowns.iter().all(|row| row.len() == slowdowns.len());
+                proptest::prop_assert!(is_square && slowdowns.len() == pairs.programs.len());
+            }
+        }
+    }
 }

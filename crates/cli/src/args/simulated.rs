@@ -144,7 +144,7 @@ pub struct OnPairs {
     /// With --pairs: until when it is looked at what was captured (simulated time)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_limit, requires = "pairs",
           default_value = "10s,30s,120s")]
-    pub seconds: Vec<Duration>,
+    pub at: Vec<Duration>,
     /// With --pairs: how often a program, by chance, changes its phase: it does what another one does from then on
     #[arg(long, value_name = "TIME", value_parser = parse_limit, requires = "pairs")]
     pub phases: Option<Duration>,

@@ -35,13 +35,13 @@ struct Captured {
 
 /// Runs the mixes, and prints what was captured.
 pub fn run(args: &Simulate, file: &Path) -> anyhow::Result<()> {
-    let OnPairs { threads, seconds, phases, arrivals, drift, noise, .. } = &args.measured;
+    let OnPairs { threads, at, phases, arrivals, drift, noise, .. } = &args.measured;
     let (_, matrix) = pairs(file)?;
     ensure!(
         (2..=MOST_THREADS).contains(threads) && threads % 2 == 0,
         "--threads: an even number from 2 to {MOST_THREADS}, two for each core"
     );
-    let mut until = seconds.clone();
+    let mut until = at.clone();
     until.sort_unstable();
     let policy = symbiont_policy::find(&args.policy)?;
     let values = args.parameters.values(policy)?;
