@@ -152,7 +152,7 @@ fn failed(error: impl std::fmt::Display) -> Error {
 }
 
 /// A model of pairs on the machine's first core type; none where its counters give no stacks.
-fn knowledge(
+pub(super) fn knowledge(
     machine: &Description,
     profiles: &BTreeMap<String, Profile>,
     context: &Context<'_>,
@@ -166,7 +166,8 @@ fn knowledge(
     Ok(Knowledge::of(&train(core, 2, profiles, &TRAINING, context, progress)?))
 }
 
-fn support(builder: &TableBuilder<'_>) -> Result<Support, Error> {
+/// What can be counted on a machine.
+pub(super) fn support(builder: &TableBuilder<'_>) -> Result<Support, Error> {
     let fast = builder.fast(Switches::default());
     let options = SimOptions::default();
     let machine = SimMachine::new(builder.description(), fast, Vec::new(), &[], options);

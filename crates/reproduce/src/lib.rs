@@ -39,6 +39,7 @@ mod feliu;
 mod figure;
 mod forms;
 mod halves;
+mod learned;
 mod measured_pairs;
 mod navarro;
 mod openmp;
@@ -225,6 +226,7 @@ pub const SOURCES: &[&dyn Source] = &[
     &smt8::Smt8,
     &forms::Forms,
     &auto::Auto,
+    &learned::Learned,
     &measured_pairs::MeasuredPairs,
     &cluster::Queue,
     &batch::Batches,
