@@ -67,6 +67,13 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         "moves: {moves}; it used {:.2} s of CPU time ({share:.2} % of one CPU), {} quanta, {} missed",
         usage.cpu_s, usage.quanta, usage.quanta_missed
     )?;
+    if let Some(gain) = status.gain_over_chance {
+        writeln!(
+            out,
+            "co-runners: {:+.1} % in speed expected so far over co-runners by chance, as learned here",
+            gain * 100.0
+        )?;
+    }
     for note in &status.notes {
         writeln!(out, "note: {note}")?;
     }
@@ -146,7 +153,9 @@ mod tests {
         };
         let quiet = Quiet { watched_s: 2.0, ..Quiet::default() };
         let programs = vec![program("normal", None), program("alone", Some(quiet))];
-        let text = text(&Status { programs, ..Status::default() }).unwrap();
+        let gain_over_chance = Some(0.0312);
+        let text = text(&Status { programs, gain_over_chance, ..Status::default() }).unwrap();
+        assert!(text.contains("co-runners: +3.1 % in speed expected so far"), "{text}");
         let lines: Vec<&str> = text.lines().collect();
         let last = &lines[lines.len() - 4..];
         assert_eq!(last[0].trim(), "a reason");

@@ -319,6 +319,7 @@ mod tests {
             programs: vec![ProgramStatus { program: 1, ..ProgramStatus::default() }],
             moves: BTreeMap::new(),
             usage: Usage::default(),
+            gain_over_chance: None,
             notes: vec!["a note".into()],
         }
     }

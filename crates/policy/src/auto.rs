@@ -425,6 +425,10 @@ impl Policy for Auto {
         self.choice.groups.as_ref()?.1.foresight(view)
     }
 
+    fn gain_over_chance(&self) -> Option<f64> {
+        self.choice.groups.as_ref()?.1.gain_over_chance()
+    }
+
     fn findings(&self) -> Vec<Finding> {
         let times = |name: &str, count: u64| Finding::new(name, count as f64, "times");
         let groups = match self.choice.name() {

@@ -266,6 +266,10 @@ impl Policy for Classes {
         show(&self.grants, view, |rest| self.inner.foresight(rest))
     }
 
+    fn gain_over_chance(&self) -> Option<f64> {
+        self.inner.gain_over_chance()
+    }
+
     fn findings(&self) -> Vec<Finding> {
         self.inner.findings()
     }

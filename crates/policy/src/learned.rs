@@ -288,15 +288,16 @@ impl Policy for Learned {
         placement
     }
 
-    fn findings(&self) -> Vec<Finding> {
+    fn gain_over_chance(&self) -> Option<f64> {
         let Tally { grouped, gained } = self.tally;
-        if grouped == 0.0 {
-            return Vec::new();
-        }
-        let gain = ((gained / grouped).exp() - 1.0) * 100.0;
+        (grouped > 0.0).then(|| (gained / grouped).exp() - 1.0)
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let Some(gain) = self.gain_over_chance() else { return Vec::new() };
         let changes = self.known.changes() as f64;
         vec![
-            Finding::new("speed expected above that with co-runners by chance", gain, "%"),
+            Finding::new("speed expected above that with co-runners by chance", gain * 100.0, "%"),
             Finding::new("changes of phase that were found", changes, "changes"),
         ]
     }

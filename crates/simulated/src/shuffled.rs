@@ -83,6 +83,10 @@ impl Policy for Shuffled {
         self.policy.place(&shuffled)
     }
 
+    fn gain_over_chance(&self) -> Option<f64> {
+        self.policy.gain_over_chance()
+    }
+
     fn findings(&self) -> Vec<Finding> {
         self.policy.findings()
     }

@@ -86,6 +86,7 @@ impl Service {
                 memory_bytes: cost.memory_bytes,
                 rescans: machine.losses().rescans,
             },
+            gain_over_chance: managed.policy().gain_over_chance(),
             notes,
         }
     }

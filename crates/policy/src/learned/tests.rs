@@ -223,6 +223,8 @@ fn good_groups_of_four_are_found() {
     assert!(bench.stp() > before);
     let reason = &bench.placement.values().next().unwrap().reason;
     assert!(reason.starts_with("together +"), "{reason}");
+    let gain = policy.gain_over_chance().unwrap();
+    assert!(gain > 0.0 && gain < 0.5, "{gain}");
 }
 
 #[test]
