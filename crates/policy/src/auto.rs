@@ -54,8 +54,8 @@ use crate::parameter::{Parameters, joined};
 use crate::phases::reach;
 use crate::view::{NOT_SETTLED, OFFLINE};
 use crate::{
-    Entry, Finding, Foresight, Phase, Phases, Policy, ProgramPhase, Requirements, Settings,
-    ThreadView, View, fpu, learned, phases, symbiotic_online,
+    Entry, Finding, Foresight, LearnedPairs, Phase, Phases, Policy, ProgramPhase, Requirements,
+    Settings, ThreadView, View, fpu, learned, phases, symbiotic_online,
 };
 use choice::Choice;
 use domains::{Domain, DomainId, Homes, Load, domains};
@@ -423,6 +423,10 @@ impl Policy for Auto {
 
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
         self.choice.groups.as_ref()?.1.foresight(view)
+    }
+
+    fn learned(&self) -> Option<LearnedPairs> {
+        self.choice.groups.as_ref()?.1.learned()
     }
 
     fn gain_over_chance(&self) -> Option<f64> {

@@ -36,7 +36,7 @@ use symbiont_machine::{
 };
 use symbiont_topology::{CoreId, CpuSet, Topology};
 
-use crate::{Finding, Foresight, Policy, Requirements, ThreadView, View};
+use crate::{Finding, Foresight, LearnedPairs, Policy, Requirements, ThreadView, View};
 
 /// Quanta after which a core beyond the first that was not needed is given back.
 const LONG: u32 = 50;
@@ -264,6 +264,10 @@ impl Policy for Classes {
 
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
         show(&self.grants, view, |rest| self.inner.foresight(rest))
+    }
+
+    fn learned(&self) -> Option<LearnedPairs> {
+        self.inner.learned()
     }
 
     fn gain_over_chance(&self) -> Option<f64> {

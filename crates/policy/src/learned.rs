@@ -46,11 +46,13 @@ use crate::core_slots::{CoreSlots, Group, Pool, pools};
 use crate::parameter::{Kind as Form, Parameter, Parameters, Typed, Value};
 use crate::symbiotic::{Part, parts, ran, together};
 use crate::{Entry, Finding, Policy, Requirements, Settings, ThreadView, View};
+pub use before::{LearnedPairs, LearnedProgram, NextTo};
 use chance::ByChance;
 use knowledge::{Knowledge, Origin, Ran};
 use scores::{Member, Scores};
 use slices::{Slice, slices};
 
+mod before;
 mod chance;
 mod knowledge;
 mod row;
@@ -145,7 +147,7 @@ impl Learned {
         Self {
             explore: settings.get(&Self::EXPLORE),
             by: settings.get(&Self::BY),
-            known: Knowledge::default(),
+            known: Knowledge::new(settings.learned.clone().unwrap_or_default()),
             random: Pcg64Mcg::seed_from_u64(settings.seed),
             tally: Tally::default(),
         }
@@ -286,6 +288,11 @@ impl Policy for Learned {
             }
         }
         placement
+    }
+
+    fn learned(&self) -> Option<LearnedPairs> {
+        // Threads by themselves do not run again.
+        (self.by == By::Program).then(|| self.known.learned())
     }
 
     fn gain_over_chance(&self) -> Option<f64> {

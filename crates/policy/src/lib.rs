@@ -70,7 +70,7 @@ pub use foresight::{Change, Foresight, NoRunnerUp, RunnerUp, Score, runner_up};
 pub use fpu::Fpu;
 pub use hysched::{Hysched, UnknownVariant, Variant, dominant, pairing};
 pub use l1_bandwidth::L1Bandwidth;
-pub use learned::{By as LearnedBy, Learned};
+pub use learned::{By as LearnedBy, Learned, LearnedPairs, LearnedProgram, NextTo};
 pub use never_twice::NeverTwice;
 pub use oracle::{Course as PairCourse, Oracle, PairSlowdowns, PairSlowdownsError};
 pub use parameter::{Declaration, Declared, Kind, Parameter, Parameters, Typed, Value};
@@ -133,6 +133,12 @@ pub trait Policy: Send {
     /// this view last; none from a policy that predicts no slowdowns.
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
         let _ = view;
+        None
+    }
+
+    /// What it has learned of pairs of programs, for the next time that they run ([`Settings::learned`]); none from a
+    /// policy that learns no such thing.
+    fn learned(&self) -> Option<LearnedPairs> {
         None
     }
 

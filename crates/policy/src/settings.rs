@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::nearest::{hint, nearest};
 use crate::parameter::{Declared, Parameter, Typed, Value};
-use crate::{Entry, KnownActivity, Models, PairSlowdowns, policies};
+use crate::{Entry, KnownActivity, LearnedPairs, Models, PairSlowdowns, policies};
 
 /// What a policy is made with. It reads what concerns it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,6 +26,8 @@ pub struct Settings {
     pub slowdowns: Option<Arc<PairSlowdowns>>,
     /// `activity`: what programs do to their caches. None: it leaves everything to the OS.
     pub activity: Option<Arc<KnownActivity>>,
+    /// `learned`: what it learned of pairs of programs before. None: it begins with nothing.
+    pub learned: Option<Arc<LearnedPairs>>,
 }
 
 /// Parameters that were set, by name.

@@ -21,10 +21,12 @@
 //! (`what_is_known_stays_bounded`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use symbiont_machine::ThreadId;
 use symbiont_topology::CoreKind;
 
+use super::before::{Index, LearnedPairs};
 use super::row::{Belief, Kind, OneWay, Row};
 use super::scale::{Scales, Stay};
 
@@ -80,6 +82,9 @@ pub(super) struct Knowledge {
     takes: BTreeMap<Kind, Belief>,
     scales: Scales,
     changes: u64,
+    /// What was known when it began.
+    before: Arc<LearnedPairs>,
+    index: Index,
 }
 
 /// What a measurement says, before it is learned.
@@ -101,6 +106,26 @@ impl Reading {
 }
 
 impl Knowledge {
+    /// Begins with what was learned before.
+    pub fn new(before: Arc<LearnedPairs>) -> Self {
+        Self { index: Index::new(&before), before, ..Self::default() }
+    }
+
+    /// What is known now, for the next time.
+    pub fn learned(&self) -> LearnedPairs {
+        LearnedPairs::of(self, &self.before)
+    }
+
+    /// The programs that are known, with their kinds.
+    pub fn origins(&self) -> impl Iterator<Item = (&Origin, Kind)> {
+        self.programs.iter().map(|(origin, kind)| (origin, *kind))
+    }
+
+    /// What is known of the speeds of a kind.
+    pub fn row(&self, kind: Kind) -> Option<&Row> {
+        self.rows.get(&kind)
+    }
+
     /// These threads are there now, each of a program; others are gone.
     pub fn enter(&mut self, here: &[(ThreadId, Origin)]) {
         let all: BTreeSet<ThreadId> = here.iter().map(|(thread, _)| *thread).collect();
@@ -114,10 +139,7 @@ impl Knowledge {
         for (thread, origin) in here {
             let kind = match self.programs.get(origin) {
                 Some(kind) => *kind,
-                None => {
-                    let kind = self.new_kind();
-                    *self.programs.entry(origin.clone()).or_insert(kind)
-                }
+                None => self.new_program(origin),
             };
             if self.threads.get(thread).is_some_and(|known| known.origin == kind) {
                 continue;
@@ -363,6 +385,23 @@ impl Knowledge {
             self.programs.remove(&origin);
             self.forget(kind);
         }
+    }
+
+    /// A program that was not known, but perhaps before.
+    fn new_program(&mut self, origin: &Origin) -> Kind {
+        let kind = self.new_kind();
+        self.programs.insert(origin.clone(), kind);
+        for (other, belief) in self.index.of.get(origin).into_iter().flatten() {
+            if let Some(other) = self.programs.get(other) {
+                self.rows.entry(kind).or_default().add_kind(*other, *belief, self.now);
+            }
+        }
+        for (of, belief) in self.index.next_to.get(origin).into_iter().flatten() {
+            if let Some(of) = self.programs.get(of).filter(|of| **of != kind) {
+                self.rows.entry(*of).or_default().add_kind(kind, *belief, self.now);
+            }
+        }
+        kind
     }
 
     fn new_kind(&mut self) -> Kind {

@@ -120,6 +120,27 @@ impl Row {
         })
     }
 
+    /// All kinds of co-runners, each with half the variance of its difference to the one that it is compared with
+    /// best; none of just one, which is compared with nothing.
+    pub fn compared(&self) -> Vec<(Kind, Belief)> {
+        let kinds: Vec<(Kind, usize)> = (self.terms.iter().enumerate())
+            .filter_map(|(at, term)| match term {
+                Term::Next(kind) => Some((*kind, at)),
+                Term::Alone(_) => None,
+            })
+            .collect();
+        let against = |one: usize, other: usize| {
+            let all = self.covariance(one, one) + self.covariance(other, other);
+            (all - 2.0 * self.covariance(one, other)).max(0.0)
+        };
+        let belief = |&(kind, at): &(Kind, usize)| {
+            let others = kinds.iter().filter(|(other, _)| *other != kind);
+            let least = others.map(|(_, other)| against(at, *other)).min_by(f64::total_cmp)?;
+            Some((kind, Belief { mean: self.means[at], variance: least / 2.0 }))
+        };
+        kinds.iter().filter_map(belief).collect()
+    }
+
     /// A thread that was not known, if there is room; its speed alone is known this well.
     pub fn add_thread(&mut self, thread: ThreadId, alone: Belief, now: u64) {
         let is_thread = |term: &Term| matches!(term, Term::Alone(_));

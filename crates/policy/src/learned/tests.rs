@@ -198,6 +198,44 @@ fn threads_of_one_program_are_learned_as_one() {
 }
 
 #[test]
+fn what_was_learned_is_there_the_next_time() {
+    let mut first = policy(1);
+    let mut bench = eight(1);
+    bench.captured(&mut first, 300);
+    let learned = first.learned().unwrap();
+    assert_eq!(learned.programs.len(), 8);
+    let again = |learned: LearnedPairs| {
+        mean(|seed| {
+            let learned = Some(std::sync::Arc::new(learned.clone()));
+            let settings = Settings { seed, learned, ..Settings::default() };
+            let mut bench = Bench { random: Pcg64Mcg::seed_from_u64(seed), ..eight(1) };
+            bench.captured(&mut Learned::new(&settings), 30)
+        })
+    };
+    let [new, known] = [LearnedPairs::default(), learned.clone()].map(again);
+    assert!(known > 0.75 && known > new + 0.2, "{known} {new}");
+    // Programs that do not run are kept, and so are co-runners.
+    let mut fewer = learned.clone();
+    fewer
+        .programs
+        .push(LearnedProgram { program: "gone".to_owned(), ..learned.programs[0].clone() });
+    fewer.programs[1].next_to.push(NextTo { program: "gone".to_owned(), ln: -0.2, variance: 1e-4 });
+    let before = Some(std::sync::Arc::new(fewer.clone()));
+    let mut second = Learned::new(&Settings { learned: before, ..Settings::default() });
+    eight(1).captured(&mut second, 5);
+    let kept = second.learned().unwrap();
+    assert_eq!(kept.programs.len(), 9);
+    assert_eq!(kept.programs[8], fewer.programs[8]);
+    assert!(kept.programs.iter().any(|it| it.next_to.iter().any(|next| next.program == "gone")));
+    // What is no number is left out.
+    let odd = NextTo { program: "p1".to_owned(), ln: f64::NAN, variance: -1.0 };
+    fewer.programs.iter_mut().for_each(|it| it.next_to = vec![odd.clone(); 40]);
+    let odd = Some(std::sync::Arc::new(fewer));
+    let mut third = Learned::new(&Settings { learned: odd, ..Settings::default() });
+    assert!(eight(1).captured(&mut third, 5).is_finite());
+}
+
+#[test]
 fn good_pairs_of_many_threads_are_found() {
     // They are grouped in slices.
     let mut random = Pcg64Mcg::seed_from_u64(4);
