@@ -17,6 +17,7 @@ use symbiont_topology::HostTopology;
 use crate::args::{Daemon as Args, Knowledge};
 use crate::client::SOCKET;
 use crate::doctor::catalogue::read_or_find;
+use crate::identity::learned_file;
 use crate::knowledge::{self, Fitting};
 
 const USUAL_CONFIG: &str = "/etc/symbiont/symbiontd.toml";
@@ -33,6 +34,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     // Where the limit cannot be raised it manages with what there is.
     let _ = raise_descriptor_limit();
+    let (_, learned, trouble) = knowledge::learned(Settings::default(), learned_file());
+    trouble.iter().for_each(|line| log(line));
     let announced = format!("listening at {}", socket.display());
     let report = serve(Daemon {
         config,
@@ -41,6 +44,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         counting,
         rules: rules(args),
         state_dir,
+        learned,
         published: vec![default_state_dir()],
         socket,
         for_all_users: geteuid().is_root(),
@@ -97,6 +101,8 @@ fn choose(config: &Config) -> anyhow::Result<Chosen> {
     let entry = find(&config.policy)?;
     let values = entry.values(&config.set)?;
     let settings = Settings { seed: config.seed, values, ..Settings::default() };
+    // What is wrong with the file was said at the start.
+    let (settings, _, _) = knowledge::learned(settings, learned_file());
     let files = Knowledge {
         model: config.model.iter().cloned().collect::<Vec<PathBuf>>(),
         slowdowns: config.slowdowns.clone(),

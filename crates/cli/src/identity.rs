@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use symbiont_daemon::LearnedFile;
 use symbiont_jobs::{ProgramKey, digest, digest_of_text};
+
+use crate::knowledge::{UNKNOWN, processor};
 
 /// Programs that say little of what they run.
 const INTERPRETERS: [&str; 20] = [
@@ -97,6 +100,16 @@ pub fn default_store() -> anyhow::Result<PathBuf> {
         "there is no home directory for what is learnt of programs: name a file by --store",
     )?;
     Ok(state.join(Path::new("symbiont/jobs.json")))
+}
+
+/// Where is kept what policies learn of pairs of programs: with the service manager's state, else next to what is known
+/// of programs. None: this user has no such place.
+pub fn learned_file() -> Option<LearnedFile> {
+    let of_service = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
+    let usual = || Some(default_store().ok()?.parent()?.to_owned());
+    let folder = of_service.filter(|path| path.is_absolute()).or_else(usual)?;
+    let processor = processor().unwrap_or_else(|| UNKNOWN.to_owned());
+    Some(LearnedFile::new(&folder.join("learned.json"), &processor))
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use symbiont_counters::catalogue::Catalogue;
+use symbiont_daemon::LearnedFile;
 use symbiont_linux::perf::{processor_name, processors, select, support};
 use symbiont_model::{Here, Model};
-use symbiont_policy::{Entry, Models, PairSlowdowns, Settings};
+use symbiont_policy::{Entry, LearnedPairs, Models, PairSlowdowns, Settings};
 use symbiont_topology::{CoreKind, Topology};
 
 use crate::args::Knowledge;
@@ -47,7 +48,7 @@ impl Fitting {
 }
 
 /// What models and slowdowns of an unknown processor are of.
-const UNKNOWN: &str = "an unknown processor";
+pub const UNKNOWN: &str = "an unknown processor";
 
 /// This machine's processor, as its firmware names it.
 pub fn processor() -> Option<String> {
@@ -110,6 +111,21 @@ pub fn add(
     able(policy, settings)
 }
 
+/// The settings with what was learned of pairs of programs before, and the file for what is learned now: none where
+/// that cannot be read, and why.
+pub fn learned(
+    settings: Settings,
+    file: Option<LearnedFile>,
+) -> (Settings, Option<LearnedFile>, Option<String>) {
+    match file.as_ref().map_or(Ok(LearnedPairs::default()), LearnedFile::read) {
+        Ok(learned) => {
+            let learned = Some(Arc::new(learned)).filter(|learned| !learned.is_empty());
+            (Settings { learned, ..settings }, file, None)
+        }
+        Err(why) => (settings, None, Some(why)),
+    }
+}
+
 /// The settings, if the policy can run with them.
 fn able(policy: &Entry, settings: Settings) -> anyhow::Result<Settings> {
     match policy.check(&settings, None) {
@@ -127,6 +143,25 @@ mod tests {
     use symbiont_training::synthetic::World;
 
     use super::*;
+
+    #[test]
+    fn what_was_learned_before_is_given_unless_the_file_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("learned.json");
+        let file = Some(LearnedFile::new(&path, "A"));
+        let (settings, kept, trouble) = learned(Settings::default(), file.clone());
+        assert!(settings.learned.is_none() && kept.is_some() && trouble.is_none());
+        let program = r#"{"program":"a","core":"performance","next_to":[{"program":"b","ln":-0.2,"variance":0.1}]}"#;
+        let text = format!(r#"{{"version":1,"processors":{{"A":{{"programs":[{program}]}}}}}}"#);
+        std::fs::write(&path, text).unwrap();
+        let (settings, kept, _) = learned(Settings::default(), file.clone());
+        assert_eq!(settings.learned.unwrap().programs[0].program, "a");
+        assert!(kept.is_some());
+        std::fs::write(&path, "{").unwrap();
+        let (settings, kept, trouble) = learned(Settings::default(), file);
+        assert!(settings.learned.is_none() && kept.is_none() && trouble.is_some());
+        assert!(learned(Settings::default(), None).1.is_none());
+    }
 
     fn saved(folder: &Path, catalogue: &Catalogue, core: CoreKind, stack: Depth) -> PathBuf {
         let components = Components::of(catalogue, stack.sum()).unwrap();

@@ -26,6 +26,7 @@ use symbiont_topology::HostTopology;
 use crate::args::{EnrolBy, Narrow, ReportForm, Run, SeeBy};
 use crate::client::{self, enrol_with_daemon};
 use crate::doctor::catalogue::read_or_find;
+use crate::identity::learned_file;
 #[cfg(feature = "research")]
 use crate::knowledge::vectors;
 use crate::knowledge::{self, Fitting};
@@ -140,6 +141,8 @@ fn plan<'a>(args: &'a Run, jobs: &[Job], record: Option<&'a File>) -> anyhow::Re
     let settings = args.options.settings(policy)?;
     let settings = Settings { activity: activity(args, jobs)?, ..settings };
     check_slower(&args.slower)?;
+    let (settings, learned, trouble) = knowledge::learned(settings, learned_file());
+    trouble.iter().for_each(|line| notice(line));
     let here = || {
         let host = HostTopology::read().context("cannot read this machine's topology")?;
         let catalogue = args.catalogue.as_deref().map(read_or_find).transpose()?;
@@ -166,6 +169,7 @@ fn plan<'a>(args: &'a Run, jobs: &[Job], record: Option<&'a File>) -> anyhow::Re
         },
         slower: args.slower.clone(),
         state_dir: args.state.dir()?,
+        learned,
         processor: knowledge::processor(),
         record: record.zip(args.record.as_deref()),
     })

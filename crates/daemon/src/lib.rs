@@ -37,6 +37,7 @@ mod enrolments;
 mod explain;
 mod hub;
 mod jobs;
+mod learned;
 mod masks;
 mod metrics;
 mod notices;
@@ -56,6 +57,7 @@ pub use client::{Client, ClientError};
 pub use config::{Config, ConfigError, MetricsConfig};
 pub use hub::Hub;
 pub use jobs::{JobAccounts, JobOf};
+pub use learned::LearnedFile;
 pub use metrics::{Published, Publisher};
 pub use private::{
     LatenessMs, ManagerCost, ManagerReport, Moves, Plan, RestoreOutcome, Wakes, manage,

@@ -35,6 +35,8 @@ use symbiont_planner::Bounds;
 use symbiont_policy::{Classes, Entry, Policy, Settings};
 use symbiont_topology::SysfsError;
 
+use crate::learned::LearnedFile;
+
 use held::Held;
 use last_word::LastWord;
 pub use report::{LatenessMs, ManagerCost, ManagerReport, Moves, RestoreOutcome};
@@ -76,6 +78,8 @@ pub struct Plan<'a> {
     pub slower: Vec<SlowCpu>,
     /// Where lock and journal are.
     pub state_dir: PathBuf,
+    /// What was learned of pairs of programs is kept here.
+    pub learned: Option<LearnedFile>,
     /// This machine's processor, for the recording.
     pub processor: Option<String>,
     /// An open file for the recording, which the manager keeps, and its path.

@@ -24,6 +24,7 @@ use symbiont_wire::{Failure, Reloaded, Reply};
 
 use crate::enrolments::{Enrolment, File};
 use crate::hub::{Hub, Pending};
+use crate::learned::LearnedFile;
 use crate::masks::{doubted, suspected};
 use crate::notices::Notices;
 use crate::private::panic_message;
@@ -98,6 +99,8 @@ pub struct Daemon<'a> {
     pub rules: Vec<PathBuf>,
     /// Where journal, lock and enrolments are.
     pub state_dir: PathBuf,
+    /// What was learned of pairs of programs is kept here.
+    pub learned: Option<LearnedFile>,
     /// Another place where it is published which manager manages what.
     pub published: Vec<PathBuf>,
     /// Where clients connect.
@@ -167,6 +170,9 @@ pub fn serve(mut daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
     let looped =
         AssertUnwindSafe(|| run(&mut daemon, &mut managed, &mut service, &mut ruled, &mut lock));
     let ended = catch_unwind(looped).unwrap_or_else(|panic| Err(ServeError::panicked(&*panic)));
+    if ended.is_ok() {
+        keep_learned(&mut daemon, &managed);
+    }
     let (report, _) = managed.into_machine().restore_all();
     drop(socket);
     if ended.is_ok() {
@@ -218,6 +224,12 @@ fn run(
             }
             if let Err(error) = lock.keep() {
                 (daemon.log)(&error.to_string());
+            }
+            let learned = || managed.policy().learned();
+            let kept = daemon.learned.as_mut().map_or(Ok(()), |file| file.keep(learned, kept));
+            if let Err(why) = kept {
+                (daemon.log)(&why);
+                daemon.learned = None;
             }
         }
         (daemon.alive)();
@@ -292,6 +304,8 @@ fn read_again(
     ruled: &mut Ruled,
 ) -> Result<Reloaded, String> {
     let config = (daemon.reread)()?;
+    // The new policy begins with it.
+    keep_learned(daemon, managed);
     let chosen = choose(daemon, &config).map_err(|error| error.to_string())?;
     let quantum = config.quantum.unwrap_or(chosen.quantum);
     managed
@@ -319,6 +333,15 @@ fn read_rules(
     service.notes.retain(|note| !note.starts_with(BAD_RULES));
     service.notes.extend(troubles.iter().filter(|line| line.starts_with(BAD_RULES)).cloned());
     troubles
+}
+
+/// Writes what was learned.
+fn keep_learned(daemon: &mut Daemon<'_>, managed: &Managed) {
+    let file = daemon.learned.as_ref();
+    if let Some(Err(why)) = file.zip(managed.policy().learned()).map(|(file, it)| file.write(it)) {
+        (daemon.log)(&why);
+        daemon.learned = None;
+    }
 }
 
 fn choose(daemon: &Daemon<'_>, config: &Config) -> Result<Chosen, ServeError> {
@@ -477,6 +500,7 @@ mod tests {
             rules: Vec::new(),
             socket: state_dir.join("socket"),
             state_dir: state_dir.clone(),
+            learned: None,
             published: Vec::new(),
             for_all_users: false,
             log: &mut |_| {},

@@ -251,6 +251,7 @@ impl Service {
                 peer.uid
             }
         };
+        managed.machine_mut().set_user(id, owner);
         self.new_roots.extend(roots.iter().map(OwnedProcess::pid));
         let program = Program {
             name: wanted.name.chars().take(256).collect(),

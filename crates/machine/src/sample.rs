@@ -63,13 +63,16 @@ pub struct Program {
     /// Its purpose.
     #[serde(default, skip_serializing_if = "Class::is_normal")]
     pub class: Class,
+    /// Whose it is, where several users' programs are managed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<u32>,
 }
 
 impl Program {
     /// Of the normal class.
     #[must_use]
     pub fn new(id: ProgramId, name: impl Into<String>) -> Self {
-        Self { id, name: name.into(), class: Class::Normal }
+        Self { id, name: name.into(), class: Class::Normal, user: None }
     }
 }
 

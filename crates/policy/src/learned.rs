@@ -22,8 +22,9 @@
 //! *Kind*: threads that are learned as one. r and b are natural logarithms; -0.1 is a tenth slower.
 //!
 //! # Properties
-//! - Threads of one program are learned as one (`threads_of_one_program_are_learned_as_one`), and reports say what
-//!   is expected (`reports_say_what_is_expected`).
+//! - Threads of one program are learned as one (`threads_of_one_program_are_learned_as_one`), those of two users apart
+//!   (`programs_of_two_users_are_learned_apart`), and what was learned is there the next time
+//!   (`what_was_learned_is_there_the_next_time`). Reports say what is expected (`reports_say_what_is_expected`).
 //! - Pairs that suit each other are found (`good_pairs_are_found`), of many threads, which are grouped in slices, too
 //!   (`good_pairs_of_many_threads_are_found`), of four threads a core (`good_groups_of_four_are_found`), and found
 //!   again in a new phase (`a_new_phase_is_followed`).
@@ -80,7 +81,7 @@ const LEAST_SHARE: f64 = 0.5;
 /// What is learned as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// Threads of programs of one name.
+    /// Threads of programs of one name and user.
     Program,
     /// Each thread by itself.
     Thread,
@@ -157,7 +158,10 @@ impl Learned {
     fn learn(&mut self, view: &View<'_>) {
         let origin = |thread: &ThreadView<'_>| -> Origin {
             let name = match self.by {
-                By::Program => view.program_name(thread).to_owned(),
+                By::Program => match (view.program_name(thread), view.user(thread)) {
+                    (name, Some(user)) => format!("{name} of user {user}"),
+                    (name, None) => name.to_owned(),
+                },
                 By::Thread => format!("{} born {}", thread.id, thread.id.born),
             };
             let core = thread.cpu.and_then(|cpu| view.topology.core_of(cpu));

@@ -139,6 +139,13 @@ impl<'a> View<'a> {
         known.map_or("", |program| program.name.as_str())
     }
 
+    /// The user whose program a thread belongs to, where the sample says.
+    #[must_use]
+    pub fn user(&self, thread: &ThreadView<'_>) -> Option<u32> {
+        let known = self.programs.iter().find(|program| program.id == thread.program);
+        known.and_then(|program| program.user)
+    }
+
     /// The online hardware threads within the thread's allowed CPUs. Empty for a
     /// thread whose allowed CPUs all went offline, until the OS widens it.
     #[must_use]

@@ -94,6 +94,9 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
             panic_message(&*panic)
         )),
     }
+    let file = plan.learned.as_ref().filter(|_| !plan.dry_run);
+    let kept = file.zip(controller.policy().learned()).map(|(file, learned)| file.write(learned));
+    report.trouble.extend(kept.and_then(Result::err));
     let tally = controller.tally();
     if let Some(why) = &tally.last_failure {
         let failures = tally.failures;

@@ -23,6 +23,13 @@ impl<W: Wait> LinuxMachine<W> {
         }
     }
 
+    /// Notes whose a program is.
+    pub fn set_user(&mut self, program: ProgramId, user: u32) {
+        if let Some(known) = self.programs.iter_mut().find(|known| known.id == program) {
+            known.user = Some(user);
+        }
+    }
+
     /// Enrols a process with all its threads and descendants in a program.
     ///
     /// # Errors

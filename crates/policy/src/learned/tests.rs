@@ -24,6 +24,8 @@ struct Bench {
     moves: usize,
     random: Pcg64Mcg,
     shuffles: bool,
+    /// Do programs belong to users in turn?
+    users: Option<u32>,
     placement: Placement,
 }
 
@@ -50,6 +52,7 @@ impl Bench {
             moves: 0,
             random: Pcg64Mcg::seed_from_u64(seed),
             shuffles: false,
+            users: None,
             placement: Placement::new(),
         }
     }
@@ -122,8 +125,10 @@ impl Bench {
             );
             threads.push(t);
         }
-        let program =
-            |(at, name): (usize, &String)| Program::new(ProgramId(at as u32), name.clone());
+        let program = |(at, name): (usize, &String)| Program {
+            user: self.users.map(|users| at as u32 % users),
+            ..Program::new(ProgramId(at as u32), name.clone())
+        };
         let programs = self.names.iter().enumerate().map(program).collect();
         let sample = Sample { threads, programs, ..Sample::default() };
         let view = View::new(&self.machine, &sample, &did, &self.placement).measured(&measured);
@@ -246,6 +251,19 @@ fn good_pairs_of_many_threads_are_found() {
     bench.captured(&mut policy, 20);
     let captured = bench.captured(&mut policy, 20);
     assert!(captured > 0.8, "{captured}");
+}
+
+#[test]
+fn programs_of_two_users_are_learned_apart() {
+    let mut random = Pcg64Mcg::seed_from_u64(1);
+    let takes = takes(1, 0.06, &mut random);
+    let kinds = |users| {
+        let mut bench = Bench { users, ..Bench::new("core:4 smt:2", &[0; 8], takes.clone(), 1) };
+        let mut policy = policy(1);
+        bench.step(&mut policy);
+        policy.known.origins().count()
+    };
+    assert_eq!([None, Some(1), Some(2)].map(kinds), [1, 1, 2]);
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! The loop goes wrong.
 
+use std::path::Path;
+
 use symbiont_linux::actuate::Lock;
 use symbiont_linux::machine::CountOptions;
 use symbiont_linux::observe::Choice;
+use symbiont_machine::Placement;
 use symbiont_machine::test_support::FakeMachine;
 use symbiont_machine::{Move, Sample, Support};
 use symbiont_planner::Bounds;
-use symbiont_policy::Settings;
-use symbiont_topology::Topology;
+use symbiont_policy::{LearnedPairs, LearnedProgram, NextTo, Settings, View};
+use symbiont_topology::{CoreKind, Topology};
 
 use super::*;
+use crate::learned::LearnedFile;
 use crate::private::Wakes;
 use symbiont_control::Holding;
 
@@ -50,10 +54,8 @@ impl Machine for Broken {
     }
 }
 
-#[test]
-fn a_panic_in_the_loop_is_reported_and_gives_the_machine_back_to_be_restored() {
-    let folder = tempfile::tempdir().unwrap();
-    let plan = Plan {
+fn plan(folder: &Path) -> Plan<'static> {
+    Plan {
         policy: symbiont_policy::find("stay").unwrap(),
         settings: Settings::default(),
         quantum: Duration::from_millis(20),
@@ -67,10 +69,17 @@ fn a_panic_in_the_loop_is_reported_and_gives_the_machine_back_to_be_restored() {
         summarise: true,
         wakes: Wakes::Quanta,
         slower: Vec::new(),
-        state_dir: folder.path().join("state"),
+        state_dir: folder.join("state"),
+        learned: None,
         processor: None,
         record: None,
-    };
+    }
+}
+
+#[test]
+fn a_panic_in_the_loop_is_reported_and_gives_the_machine_back_to_be_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(folder.path());
     let mut lock = Lock::acquire(&plan.state_dir, &[]).unwrap();
     let inner = FakeMachine::new(Topology::synthetic("core:2").unwrap());
     let policy = (plan.policy.make)(&plan.settings);
@@ -80,4 +89,48 @@ fn a_panic_in_the_loop_is_reported_and_gives_the_machine_back_to_be_restored() {
     let [panic, failure] = &report.trouble[..] else { panic!("{:?}", report.trouble) };
     assert!(panic.contains("panicked") && panic.contains("sample 3 is wrong"), "{panic}");
     assert!(failure.contains("1 quanta failed") && failure.contains("no memory"), "{failure}");
+}
+
+/// Has learned something.
+struct Learner;
+
+impl Policy for Learner {
+    fn name(&self) -> &'static str {
+        "learner"
+    }
+
+    fn place(&mut self, _: &View<'_>) -> Placement {
+        Placement::new()
+    }
+
+    fn learned(&self) -> Option<LearnedPairs> {
+        let next_to = vec![NextTo { program: "b".to_owned(), ln: -0.2, variance: 1e-4 }];
+        let (program, core) = ("a".to_owned(), CoreKind::Performance);
+        Some(LearnedPairs { programs: vec![LearnedProgram { program, core, next_to }] })
+    }
+}
+
+#[test]
+fn what_was_learned_is_kept_at_the_end_but_for_a_dry_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = LearnedFile::new(&folder.path().join("learned.json"), "A");
+    for dry_run in [true, false] {
+        let plan = Plan { dry_run, learned: Some(file.clone()), ..plan(folder.path()) };
+        let mut lock = Lock::acquire(&plan.state_dir, &[]).unwrap();
+        let inner = FakeMachine::new(Topology::synthetic("core:2").unwrap());
+        let held = Held::new(&mut lock, &[]);
+        run(Broken { inner, samples: 0 }, Box::new(Learner), &plan, vec![], held);
+        let kept = file.read().unwrap();
+        assert_eq!(
+            kept,
+            if dry_run { LearnedPairs::default() } else { Learner.learned().unwrap() }
+        );
+    }
+    std::fs::write(folder.path().join("learned.json"), "{").unwrap();
+    let plan = Plan { learned: Some(file), ..plan(folder.path()) };
+    let mut lock = Lock::acquire(&plan.state_dir, &[]).unwrap();
+    let inner = FakeMachine::new(Topology::synthetic("core:2").unwrap());
+    let held = Held::new(&mut lock, &[]);
+    let (_, report) = run(Broken { inner, samples: 0 }, Box::new(Learner), &plan, vec![], held);
+    assert!(report.trouble.iter().any(|why| why.contains("learned.json")), "{:?}", report.trouble);
 }
