@@ -4,10 +4,11 @@
 //! Each is one loop of assembly, so that nothing but what it is named for limits it: chains by latency, independent
 //! operations by units, branches by the predictor, chases by one level of the caches. Chains of adds give the clock,
 //! since an add takes one cycle: the others are timed with it, and stolen time drops out.
-//! They exist for x86-64 only.
+//! They exist for x86-64 only. A chase that goes on ([`Memory::go_on`]) does so from where it was, so that
+//! short pieces of it see all of its memory too.
 //!
 //! # Properties
-//! `every_kernel_ends_after_its_rounds`, `a_chase_meets_every_line_once`.
+//! `every_kernel_ends_after_its_rounds`, `a_chase_meets_every_line_once`, `a_chase_goes_on_from_where_it_was`.
 #![expect(unsafe_code, reason = "what is executed can be said by assembly only")]
 
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub struct Kernel {
     pub huge: bool,
     /// Follows pointers through all lines?
     chases: bool,
-    run: unsafe fn(u64, *mut u64),
+    run: unsafe fn(u64, *mut u64, *mut u64) -> *mut u64,
 }
 
 /// Bytes of a line, and of the pages that the buffer begins with.
@@ -40,11 +41,12 @@ const LINE: usize = 64;
 const HUGE: usize = 2 << 20;
 
 /// The loop of a kernel: `body` is executed in each round. It may use rax, rcx (7 as it begins), rdx (1), r8 to r11,
-/// xmm0 and xmm1 (1.0), and 64 KiB at rdi; rax and r8 begin with rdi.
+/// xmm0 and xmm1 (1.0), and 64 KiB at rdi; r8 begins with rdi, rax with `first`. Gives rax as it ends.
 macro_rules! rounds {
     ($name:ident: $($body:literal),+) => {
         #[cfg(target_arch = "x86_64")]
-        unsafe fn $name(rounds: u64, memory: *mut u64) {
+        unsafe fn $name(rounds: u64, memory: *mut u64, first: *mut u64) -> *mut u64 {
+            let last: *mut u64;
             // SAFETY: all registers that change are named; memory is the caller's, as long as said.
             unsafe {
                 std::arch::asm!(
@@ -54,7 +56,7 @@ macro_rules! rounds {
                     "jnz 2b",
                     inout("rsi") rounds.max(1) => _,
                     inout("rdi") memory => _,
-                    inout("rax") memory => _,
+                    inout("rax") first => last,
                     inout("r8") memory => _,
                     inout("rcx") 7_u64 => _,
                     inout("rdx") 1_u64 => _,
@@ -63,6 +65,7 @@ macro_rules! rounds {
                     inout("xmm1") 1.0_f64 => _,
                 );
             }
+            last
         }
     };
 }
@@ -100,7 +103,7 @@ const fn kernel(
     name: &'static str,
     operations: u64,
     each: f64,
-    run: unsafe fn(u64, *mut u64),
+    run: unsafe fn(u64, *mut u64, *mut u64) -> *mut u64,
 ) -> Kernel {
     // Each round counts and jumps.
     let instructions = operations as f64 * each + 2.0;
@@ -158,6 +161,8 @@ pub struct Memory {
     mapped: (*mut std::ffi::c_void, usize),
     /// It is as long as this kernel needs, and linked for it.
     kernel: Kernel,
+    /// Where a chase goes on.
+    at: *mut u64,
 }
 
 impl Memory {
@@ -166,7 +171,19 @@ impl Memory {
     pub fn time(&self, rounds: u64) -> Duration {
         let begin = cpu_time();
         // SAFETY: the memory is the kernel's own: it has all bytes and pointers that the loop goes through.
-        unsafe { (self.kernel.run)(rounds, self.start) };
+        unsafe { (self.kernel.run)(rounds, self.start, self.start) };
+        cpu_time().saturating_sub(begin)
+    }
+
+    /// The same; a chase goes on from where it was, so that it goes through all its memory in time, however few
+    /// rounds it executes at once.
+    pub fn go_on(&mut self, rounds: u64) -> Duration {
+        let begin = cpu_time();
+        // SAFETY: as above; a chase that has executed some rounds is at a pointer of its memory.
+        let last = unsafe { (self.kernel.run)(rounds, self.start, self.at) };
+        if self.kernel.chases {
+            self.at = last;
+        }
         cpu_time().saturating_sub(begin)
     }
 }
@@ -185,6 +202,12 @@ impl Kernel {
         KERNELS.iter().find(|kernel| kernel.name == name).copied()
     }
 
+    /// Does it follow pointers, and go on from where it was ([`Memory::go_on`])?
+    #[must_use]
+    pub fn chases(&self) -> bool {
+        self.chases
+    }
+
     /// Rounds in which it goes through all of its bytes, at least one.
     #[must_use]
     pub fn pass(&self) -> u64 {
@@ -201,7 +224,7 @@ impl Kernel {
         // SAFETY: a new mapping, at an address that is not in use.
         let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), length, access, flags) }?;
         let start = mapped.map_addr(|address| address.next_multiple_of(HUGE)).cast::<u64>();
-        let memory = Memory { start, mapped: (mapped, length), kernel: *self };
+        let memory = Memory { start, mapped: (mapped, length), kernel: *self, at: start };
         let advice = if self.huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
         // Kernels without huge pages refuse it: the result is then for small ones.
         // SAFETY: advice on this mapping alone.
@@ -246,6 +269,25 @@ mod tests {
             }
             assert_eq!(Kernel::named(kernel.name).map(|it| it.name), Some(kernel.name));
         }
+    }
+
+    #[test]
+    fn a_chase_goes_on_from_where_it_was() {
+        let kernel = Kernel::named("pointer chase in 16 KiB").unwrap();
+        let mut memory = kernel.memory().unwrap();
+        let (line, lines) = (LINE / size_of::<u64>(), (16 << 10) / LINE);
+        let successors: Vec<usize> = successors(lines).map(|(_, next)| next).collect();
+        let mut at = 0;
+        for rounds in [1, 3, 2] {
+            let _ = memory.go_on(rounds);
+            for _ in 0..16 * rounds {
+                at = successors[at];
+            }
+            assert_eq!(memory.at, memory.start.wrapping_add(at * line));
+        }
+        let mut other = Kernel::named("independent adds").unwrap().memory().unwrap();
+        let _ = other.go_on(3);
+        assert_eq!(other.at, other.start);
     }
 
     #[test]

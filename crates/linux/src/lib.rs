@@ -21,4 +21,4 @@ mod usage;
 pub use birth::{ProcessBirth, boot_id, has_ended};
 pub use nops::nops;
 pub use peer::{PeerCredentials, peer_credentials};
-pub use usage::{EndedChild, reap, user_time_of_children};
+pub use usage::{EndedChild, cpu_time_of_children, reap, user_time_of_children};

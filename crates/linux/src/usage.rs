@@ -11,13 +11,25 @@ use std::time::Duration;
 /// # Errors
 /// None on Linux.
 pub fn user_time_of_children() -> io::Result<Duration> {
+    usage_of_children().map(|usage| duration(usage.ru_utime))
+}
+
+/// The same in user mode and in the kernel.
+///
+/// # Errors
+/// None on Linux.
+pub fn cpu_time_of_children() -> io::Result<Duration> {
+    usage_of_children().map(|usage| duration(usage.ru_utime) + duration(usage.ru_stime))
+}
+
+fn usage_of_children() -> io::Result<libc::rusage> {
     // SAFETY: all zeros is a value of it; the kernel fills it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a local that lives for the whole call.
     if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(duration(usage.ru_utime))
+    Ok(usage)
 }
 
 fn duration(time: libc::timeval) -> Duration {
@@ -63,8 +75,11 @@ mod tests {
     #[test]
     fn a_child_that_ended_has_used_time() {
         let before = super::user_time_of_children().unwrap();
+        let all = super::cpu_time_of_children().unwrap();
+        assert!(all >= before);
         let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
         assert!(std::process::Command::new("sh").args(["-c", busy]).status().unwrap().success());
         assert!(super::user_time_of_children().unwrap() > before);
+        assert!(super::cpu_time_of_children().unwrap() > all);
     }
 }

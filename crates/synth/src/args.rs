@@ -189,6 +189,12 @@ pub struct KernelOf {
     /// Rounds
     #[arg(long, default_value_t = 100_000, value_name = "COUNT")]
     pub rounds: u64,
+    /// Execute it for this time instead, and count what was done
+    #[arg(long, value_name = "TIME", value_parser = positive_time, conflicts_with = "rounds")]
+    pub duration: Option<Duration>,
+    /// With --duration: when to start, in seconds since 1970 with decimals, so that several start together
+    #[arg(long, value_name = "SECONDS", value_parser = time_of_day, requires = "duration")]
+    pub start_at: Option<SystemTime>,
     /// Report as JSON
     #[arg(long)]
     pub json: bool,
@@ -248,6 +254,7 @@ mod tests {
             "x --phase 1s --iterations-per-phase 5",
             "x --until-work 5 --duration 1s",
             "x --ratio 0:1",
+            "x kernel k --start-at 5",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

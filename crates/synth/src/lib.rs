@@ -41,6 +41,7 @@
 
 pub mod calibrate;
 pub mod churn;
+pub mod kernel;
 pub mod many;
 pub mod pool;
 pub mod requests;
@@ -68,6 +69,9 @@ pub enum Error {
     /// A thread could not be started.
     #[error("the system refuses another thread: {0}; ask for fewer, or see `ulimit -u`")]
     Thread(#[source] std::io::Error),
+    /// There is no memory for a kernel.
+    #[error("no memory for the kernel: {0}")]
+    Memory(#[source] std::io::Error),
     /// The time to begin is over.
     #[error("{LATE}{0:?} ago; give a later --start-at")]
     Past(Duration),

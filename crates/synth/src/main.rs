@@ -12,7 +12,7 @@ use clap::Parser;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use symbiont_linux::kernels::KERNELS;
-use symbiont_synth::{MeanPhase, RunOptions, Until, calibrate, churn, many, requests, run};
+use symbiont_synth::{MeanPhase, RunOptions, Until, calibrate, churn, kernel, many, requests, run};
 
 use crate::args::{Calibrate, Churn, Cli, Command, KernelOf, Phases, Requests, Threads};
 
@@ -28,7 +28,7 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Threads(options)) => threads(&options, &stop),
         Some(Command::Churn(options)) => churn(&options, &stop),
         Some(Command::Requests(options)) => requests(&options, &stop),
-        Some(Command::Kernel(options)) => kernel(&options),
+        Some(Command::Kernel(options)) => kernel(&options, &stop),
     }
 }
 
@@ -106,25 +106,16 @@ fn requests(args: &Requests, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     print(&report, args.json, text)
 }
 
-/// The time of a kernel.
-#[derive(Debug, Serialize)]
-struct KernelTime {
-    kernel: &'static str,
-    operations: u64,
-    ns_per_operation: f64,
-}
-
-fn kernel(args: &KernelOf) -> anyhow::Result<()> {
-    let Some(kernel) = args.kernel else {
+fn kernel(args: &KernelOf, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
+    let Some(chosen) = args.kernel else {
         let names: Vec<&str> = KERNELS.iter().map(|kernel| kernel.name).collect();
         return print(&names, args.json, names.join("\n") + "\n");
     };
-    let memory = kernel.memory().context("no memory for the kernel")?;
-    let time = memory.time(args.rounds);
-    let operations = args.rounds.max(1) * kernel.operations;
-    let ns_per_operation = time.as_secs_f64() * 1e9 / operations as f64;
-    let text = format!("{ns_per_operation:.3} ns for each of {operations} operations\n");
-    print(&KernelTime { kernel: kernel.name, operations, ns_per_operation }, args.json, text)
+    let report = match args.duration {
+        None => kernel::rounds(chosen, args.rounds)?,
+        Some(duration) => kernel::run(chosen, duration, args.start_at, stop)?,
+    };
+    print(&report, args.json, report.to_string())
 }
 
 fn print(report: &impl Serialize, json: bool, text: String) -> anyhow::Result<()> {

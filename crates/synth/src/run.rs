@@ -166,7 +166,7 @@ fn mean_iterations(mean: MeanPhase) -> (f64, Calibration) {
 
 /// A time of day as a moment on the steady clock, so that a program that the OS
 /// lets begin late is seen as late.
-fn moment(at: SystemTime) -> Result<Instant, Error> {
+pub(crate) fn moment(at: SystemTime) -> Result<Instant, Error> {
     let wait = at.duration_since(SystemTime::now()).map_err(|e| Error::Past(e.duration()))?;
     if wait > LONGEST_WAIT {
         return Err(Error::TooFar(wait));
@@ -175,7 +175,7 @@ fn moment(at: SystemTime) -> Result<Instant, Error> {
 }
 
 /// Sleeps in pieces, so that a signal is noticed.
-fn sleep_until(begin: Instant, stop: &Stop) {
+pub(crate) fn sleep_until(begin: Instant, stop: &Stop) {
     loop {
         let left = begin.saturating_duration_since(Instant::now());
         if left.is_zero() || stop.signalled() {

@@ -189,6 +189,26 @@ fn programs_with_one_start_begin_together() {
     assert!(report["elapsed_s"].as_f64().unwrap() >= 0.1);
 }
 
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_kernel_runs_for_some_time() {
+    let kernel = |args: &[&str]| {
+        let out = synth("kernel --json").args(args).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        serde_json::from_slice::<symbiont_synth::kernel::Report>(&out.stdout).map_err(|_| said)
+    };
+    for name in ["independent loads", "pointer chase in 256 KiB", "sum of 64 MiB"] {
+        let report = kernel(&[name, "--duration=50ms"]).unwrap();
+        assert!(report.elapsed_s >= 0.05 && report.cpu_s <= report.elapsed_s, "{report:?}");
+        let all = report.operations as f64 * report.ns_per_operation / 1e9;
+        assert!((all - report.cpu_s).abs() <= 1e-6 * report.cpu_s && all > 0.0, "{report:?}");
+    }
+    let rounds = kernel(&["independent loads", "--rounds=3"]).unwrap();
+    assert_eq!((rounds.operations, rounds.kernel.as_str()), (3 * 64, "independent loads"));
+    let late = kernel(&["independent loads", "--duration=50ms", "--start-at=1000"]).unwrap_err();
+    assert!(late.contains(symbiont_synth::LATE), "{late}");
+}
+
 #[test]
 fn many_threads_are_there_until_the_end() {
     let mut program = Running::start("threads --count 40 --busy 2 --duration 60s --json");
