@@ -31,8 +31,8 @@ use anyhow::Context;
 pub use batch::{Batch, KeepJob, Order};
 #[cfg(feature = "bench")]
 pub use bench::{
-    Bench, BenchDetection, BenchLatency, BenchOpenmp, BenchOwn, BenchPhases, BenchSeniority,
-    OwnCost, Part, Session,
+    Bench, BenchDetection, BenchLatency, BenchOpenmp, BenchOwn, BenchPairs, BenchPhases,
+    BenchSeniority, OwnCost, Part, Session,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 #[cfg(feature = "bench")]

@@ -1,5 +1,7 @@
 //! `symbiont bench`: experiments on this machine, with progress.
 
+mod pairs;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,6 +27,7 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
     };
     let mut progress = Terminal::new(Figures::Measured)?;
     let (report, output, json) = match command {
+        Bench::Pairs(args) => return pairs::run(&args, progress, begin),
         Bench::Phases(args) if args.quick => return at_a_glance(args, &mut progress),
         Bench::Phases(args) => {
             let json = args.json;
@@ -206,7 +209,9 @@ fn folder(output: Option<PathBuf>, name: &str, short: bool) -> PathBuf {
 }
 
 /// Tables that are shown on the terminal too.
-const IN_SHORT: [&str; 13] = [
+const IN_SHORT: [&str; 15] = [
+    "averages",
+    "sharing",
     "checks",
     "contenders",
     "detection-alone",

@@ -24,7 +24,7 @@
 //! - An interrupted comparison goes on, and rounds end when all is decided
 //!   (`rounds_end_when_all_is_decided`).
 
-mod noise;
+pub(crate) mod noise;
 mod page;
 #[cfg(test)]
 mod tests;

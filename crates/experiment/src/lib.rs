@@ -7,6 +7,7 @@
 //! | [`openmp`] | the same for real parallel programs |
 //! | [`seniority`] | do parallel programs take turns fairly? |
 //! | [`detection`] | how soon phases are seen |
+//! | [`pairs`] | how programs slow each other down on a core |
 //! | [`latency`] | what classes do for requests |
 //! | [`overhead`], [`counting`] | what managing and counting cost |
 //! | `hardware` (a feature) | simulated pairs, kernels and programs against measured ones |
@@ -23,6 +24,7 @@ pub mod latency;
 pub mod openmp;
 pub mod orders;
 pub mod overhead;
+pub mod pairs;
 pub mod phases;
 pub mod seniority;
 pub mod theory;

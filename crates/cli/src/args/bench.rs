@@ -1,12 +1,17 @@
 //! What `symbiont bench` takes.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use symbiont_linux::slow::SlowCpu;
+use symbiont_topology::CpuSet;
+
+use super::parse_limit;
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {
+    Pairs(BenchPairs),
     Phases(BenchPhases),
     Latency(BenchLatency),
     Detection(BenchDetection),
@@ -34,6 +39,51 @@ pub enum Part {
     Matrix,
     /// Two real programs
     Real,
+}
+
+/// How programs slow each other down on the two hardware threads of a core
+///
+/// At most 20 minutes. Finds out by measuring which hardware threads share a core, also where a virtual machine
+/// hides it, and runs the COMMANDs on such a pair: each alone, and each with each, itself included, in interleaved
+/// rounds. Without COMMANDs it runs kernels of ours that ask for different parts of a core. Writes pairs.csv,
+/// which `simulate --pairs`, `check-sim --pairs` and `reproduce symbiont-measured-pairs --pairs` take, pairs.json
+/// with intervals, and a page. Keep the machine quiet meanwhile. An interrupted command goes on where it stopped;
+/// what it has measured until then is even.
+///
+/// COMMANDs are repeated where instructions and cycles can be counted. Elsewhere each run is waited for: they
+/// should take a second or two.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  symbiont bench pairs
+  symbiont bench pairs 'xz -9kc a.tar' './solver small.in' 'python3 train.py --epochs 1'
+  symbiont bench pairs --limit 3min --kernels 'stores,divisions,sum of 64 MiB'
+  symbiont simulate --pairs report/pairs/pairs.csv --policy learned")]
+pub struct BenchPairs {
+    /// Programs, each a command line for sh; their standard output is dropped [default: kernels of ours]
+    #[arg(value_name = "COMMAND")]
+    pub commands: Vec<String>,
+    /// What the COMMANDs are called in the files, separated by commas [default: what each executes first]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "commands")]
+    pub names: Vec<String>,
+    /// Kernels of ours to run, separated by commas (`symbiont-synth kernel` lists them) [default: 14 of them]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "commands")]
+    pub kernels: Vec<String>,
+    /// Time that all of it may take; with more of it there are more rounds
+    #[arg(long, value_name = "TIME", default_value = "20min", value_parser = parse_limit)]
+    pub limit: Duration,
+    /// Use these two CPUs, e.g. 0,1, whatever they share [default: two that are found to share a core]
+    #[arg(long, value_name = "CPU,CPU")]
+    pub cpus: Option<CpuSet>,
+    /// Folder of the report and of the finished runs
+    #[arg(long, value_name = "FOLDER", default_value = "report/pairs")]
+    pub output: PathBuf,
+    /// Seed of the order of runs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report's data to standard output as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Serial phases first (Morad et al.) against the OS, with real runs

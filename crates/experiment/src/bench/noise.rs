@@ -27,7 +27,7 @@ struct Ticks {
 
 /// A measurement that goes on.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     begin: Instant,
     before: Ticks,
 }

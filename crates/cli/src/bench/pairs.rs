@@ -1,0 +1,35 @@
+//! `symbiont bench pairs`: how programs slow each other down on a core.
+
+use std::time::Instant;
+
+use symbiont_campaign::harness::Programs;
+use symbiont_experiment::pairs::names::{of_user, own};
+use symbiont_experiment::pairs::{self, PairsOptions};
+
+use super::show;
+use crate::args::BenchPairs;
+use crate::progress::Terminal;
+
+/// Measures, and says where the matrix is.
+pub fn run(args: &BenchPairs, mut progress: Terminal, begin: Instant) -> anyhow::Result<()> {
+    let measured = match args.commands.as_slice() {
+        [] => own(&args.kernels)?,
+        commands => of_user(commands, &args.names)?,
+    };
+    let options = PairsOptions {
+        programs: Programs::next_to_this_one()?,
+        measured,
+        cpus: args.cpus.clone(),
+        limit: args.limit,
+        output: args.output.clone(),
+        seed: args.seed,
+    };
+    let report = pairs::run(&options, &mut progress);
+    progress.end();
+    show(&report?, &args.output, args.json, begin.elapsed())?;
+    if !args.json {
+        let file = args.output.join("pairs.csv");
+        say!("Slowdowns: {}", file.canonicalize().unwrap_or(file).display());
+    }
+    Ok(())
+}
