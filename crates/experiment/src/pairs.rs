@@ -28,6 +28,7 @@
 pub mod campaign;
 pub mod evaluate;
 mod files;
+pub mod kernels;
 pub mod machine;
 pub mod names;
 mod page;
@@ -35,6 +36,7 @@ pub mod plan;
 pub mod sharing;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +44,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use symbiont_campaign::harness::{Error, Programs, Progress};
-use symbiont_campaign::{InRound, Repeats, Site};
+use symbiont_campaign::{Repeats, Site};
 use symbiont_linux::actuate::allowed;
 use symbiont_report::Report;
 use symbiont_report::stats::Estimate;
@@ -50,10 +52,12 @@ use symbiont_topology::{CpuSet, HostTopology, PuId, SysfsError};
 
 use campaign::{Bench, Bounds, Even, measure_evenly};
 use evaluate::{Matrix, NoMatrix, matrix};
-use machine::{CpuCell, Kernels, Method, OnCore, OnCpus};
+use kernels::{Kernels, has_kernels};
+use machine::{Method, OnCore};
 use names::{NameError, Program, Work};
-use plan::{AROUND, Cell, Plan, Sides, TooShort, cells, whole_runs, windows};
-use sharing::{CpuPair, Sharing, Verdict, are_siblings, candidates, core_to_use, judge};
+use plan::{Cell, Plan, Sides, TooShort, cells, whole_runs, windows};
+use sharing::{CpuPair, Sharing};
+use threads::{check, choose, for_sharing, share};
 
 /// What to do.
 #[derive(Debug, Clone)]
@@ -127,13 +131,6 @@ pub enum Chosen {
     User,
 }
 
-/// Share of the time, at most, in which it is found out which hardware threads share a core: one in so many.
-const SHARE: u32 = 8;
-/// Rounds of that, and how long each measurement counts.
-const LEAST_ROUNDS: u32 = 3;
-const MOST_ROUNDS: u32 = 5;
-const WINDOW: Duration = Duration::from_millis(100);
-
 /// All that came out.
 #[derive(Debug)]
 struct Found {
@@ -163,17 +160,19 @@ pub fn run(options: &PairsOptions, progress: &mut dyn Progress) -> Result<Report
     if may.len() < 2 {
         return Err(PairsError::NoSmt("there is one CPU".to_owned()));
     }
+    let intent = Intent::of(options)?;
     let site = Site::new(&options.output, Repeats::exactly(1), options.seed)?;
     let cores: Vec<CpuSet> = host.cores().iter().map(|core| core.cpus.clone()).collect();
     let basis = site.machine.basis(&[]);
-    let sharing = match machine::has_kernels() {
+    let sharing = match has_kernels() {
         true => Some(share(options, (&may, &cores), (&site.folder, &basis), deadline, progress)?),
         false => None,
     };
     let (cpus, chosen) = choose(options.cpus.as_ref(), sharing.as_ref(), &cores, &may)?;
-    let (method, plan, even) = on_core(options, cpus, (&site.folder, &basis), deadline, progress)?;
+    let (plan, even) = on_core(options, &intent, cpus, (&site.folder, &basis), deadline, progress)?;
     let names: Vec<String> = options.measured.iter().map(|it| it.name.clone()).collect();
     let matrix = matrix(&names, &even.done)?;
+    let method = intent.method;
     let found = Found { sharing, cores, cpus, chosen, method, plan, even, matrix };
     files::write(&site.folder, &site.machine, &found)?;
     let mut report = page::page(&found);
@@ -186,149 +185,48 @@ pub fn run(options: &PairsOptions, progress: &mut dyn Progress) -> Result<Report
     Ok(report)
 }
 
-/// Can these be used?
-fn check(cpus: &CpuSet, may: &CpuSet) -> Result<(), PairsError> {
-    if let Some(other) = cpus.difference(may).first() {
-        return Err(PairsError::NotAllowed(other, may.clone()));
-    }
-    if cpus.len() == 2 { Ok(()) } else { Err(PairsError::NotTwo(cpus.clone())) }
+/// What is known before anything is measured.
+struct Intent {
+    method: Method,
+    cells: Vec<Cell>,
+    /// For the programs.
+    time: Duration,
+    /// Unless it follows from how long programs take.
+    plan: Option<Plan>,
 }
 
-/// The two members of a set of two.
-fn two(cpus: &CpuSet) -> Option<CpuPair> {
-    let mut members = cpus.iter();
-    members.next().zip(members.next())
-}
-
-/// The time for finding out which hardware threads share a core: enough for one pair.
-fn for_sharing(limit: Duration) -> Duration {
-    (limit / SHARE).max((WINDOW + AROUND) * 3 * LEAST_ROUNDS)
-}
-
-/// Finds out which hardware threads share a core.
-fn share(
-    options: &PairsOptions,
-    (may, cores): (&CpuSet, &[CpuSet]),
-    (folder, basis): (&Path, &str),
-    deadline: Instant,
-    progress: &mut dyn Progress,
-) -> Result<Sharing, PairsError> {
-    let runs = for_sharing(options.limit).as_secs_f64() / (WINDOW + AROUND).as_secs_f64();
-    // A pair takes a run for itself and, at most, two for its hardware threads alone.
-    let most = (runs / f64::from(LEAST_ROUNDS) / 3.0) as usize;
-    let small = may.len() * (may.len() + 1) / 2;
-    let most = if small as f64 <= runs / f64::from(LEAST_ROUNDS) { small } else { most.max(1) };
-    let pairs = match options.cpus.as_ref().and_then(two) {
-        Some(pair) => vec![pair],
-        None => candidates(may, cores, most, options.seed),
-    };
-    let cells = cpu_cells(&pairs);
-    let rounds = (runs / cells.len().max(1) as f64) as u32;
-    let bounds = Bounds {
-        rounds: rounds.clamp(LEAST_ROUNDS, MOST_ROUNDS),
-        seed: options.seed,
-        deadline,
-        last: false,
-    };
-    progress.note("First it is measured which hardware threads share a core.");
-    let kernels = Kernels::new(&options.programs, WINDOW, folder);
-    let bench = OnCpus { kernels, basis: basis.to_owned() };
-    Ok(judge(&slowdowns(&measure_evenly(&bench, &cells, bounds, folder, progress)?)))
-}
-
-/// Each hardware thread alone, and each pair.
-fn cpu_cells(pairs: &[CpuPair]) -> Vec<CpuCell> {
-    let cpus: CpuSet = pairs.iter().flat_map(|(one, other)| [*one, *other]).collect();
-    let alone = cpus.iter().map(|cpu| CpuCell { cpu: cpu.0, other: None });
-    let together = pairs.iter().map(|(one, other)| CpuCell { cpu: one.0, other: Some(other.0) });
-    alone.chain(together).collect()
-}
-
-/// Slowdowns of pairs of hardware threads, round by round: the geometric mean of both.
-fn slowdowns(even: &Even<CpuCell>) -> BTreeMap<CpuPair, Vec<f64>> {
-    let mut alone = BTreeMap::new();
-    for done in even.done.iter().filter(|done| done.run.cell.other.is_none()) {
-        alone.insert((done.run.round, done.run.cell.cpu), done.record.first);
-    }
-    let mut found: BTreeMap<CpuPair, Vec<f64>> = BTreeMap::new();
-    for done in &even.done {
-        let InRound { round, cell: CpuCell { cpu, other } } = done.run;
-        let slowdown = other.and_then(|other| {
-            let (first, second) = (alone.get(&(round, cpu))?, alone.get(&(round, other))?);
-            let both = first / done.record.first * second / done.record.second?;
-            Some(((PuId(cpu), PuId(other)), both.sqrt()))
-        });
-        if let Some((pair, slowdown)) = slowdown {
-            found.entry(pair).or_default().push(slowdown);
-        }
-    }
-    found
-}
-
-/// The two hardware threads to use.
-fn choose(
-    named: Option<&CpuSet>,
-    sharing: Option<&Sharing>,
-    cores: &[CpuSet],
-    may: &CpuSet,
-) -> Result<(CpuPair, Chosen), PairsError> {
-    if let Some(pair) = named.and_then(two) {
-        return Ok((pair, Chosen::User));
-    }
-    if let Some(pair) = sharing.and_then(|sharing| core_to_use(sharing, cores)) {
-        return Ok((pair, Chosen::Measured));
-    }
-    let siblings = || {
-        let core = cores.iter().map(|core| core.intersection(may)).filter(|core| core.len() > 1);
-        core.filter_map(|core| two(&core)).max()
-    };
-    let Some(sharing) = sharing else {
-        let none = || {
-            PairsError::NoSmt(
-                "as /sys says; our kernels, by which it is measured, are for x86-64".into(),
-            )
+impl Intent {
+    /// Refuses what takes too long before anything is measured, where that is known by then.
+    fn of(options: &PairsOptions) -> Result<Self, TooShort> {
+        let ours = options.measured.iter().all(|program| program.work == Work::Kernel);
+        let method = match ours {
+            true => Method::Work,
+            false if symbiont_linux::perf::support().hardware.is_ok() => Method::Ipc,
+            false => Method::CpuTime,
         };
-        return Ok((siblings().ok_or_else(none)?, Chosen::Topology));
-    };
-    let undecided = sharing.pairs.iter().filter(|pair| pair.verdict == Verdict::Undecided);
-    let mut undecided = undecided.map(|pair| pair.cpus).peekable();
-    let some_undecided = undecided.peek().is_some();
-    if let Some(pair) = undecided.filter(|pair| are_siblings(*pair, cores)).max() {
-        return Ok((pair, Chosen::Topology));
+        let names: Vec<String> = options.measured.iter().map(|it| it.name.clone()).collect();
+        let cells = cells(&names, method.sides());
+        let time = options.limit.saturating_sub(for_sharing(options.limit));
+        let plan = match method.sides() {
+            Sides::Both => Some(windows(cells.len(), time, method.around())?),
+            Sides::First => None,
+        };
+        Ok(Self { method, cells, time, plan })
     }
-    let said = match siblings() {
-        None => "/sys says so, too",
-        Some(_) => "although /sys says that some do",
-    };
-    let count = sharing.pairs.len();
-    let pairs = if count == 1 { "pair" } else { "pairs" };
-    if some_undecided {
-        let noise = sharing.noise().map_or(String::new(), |noise| format!(", ± {noise:.2}"));
-        return Err(PairsError::Undecided(format!("{count} {pairs} of CPUs measured{noise}")));
-    }
-    Err(PairsError::NoSmt(format!("{count} {pairs} of CPUs measured; {said}")))
 }
 
 /// Measures the programs on two hardware threads.
 fn on_core(
     options: &PairsOptions,
+    Intent { method, cells, time, plan }: &Intent,
     (one, other): CpuPair,
     (folder, basis): (&Path, &str),
     deadline: Instant,
     progress: &mut dyn Progress,
-) -> Result<(Method, Plan, Even<Cell>), PairsError> {
-    let programs = &options.measured;
-    let names: Vec<String> = programs.iter().map(|program| program.name.clone()).collect();
-    let ours = programs.iter().all(|program| program.work == Work::Kernel);
-    let method = match ours {
-        true => Method::Work,
-        false if symbiont_linux::perf::support().hardware.is_ok() => Method::Ipc,
-        false => Method::CpuTime,
-    };
-    let time = options.limit.saturating_sub(for_sharing(options.limit));
+) -> Result<(Plan, Even<Cell>), PairsError> {
     let bench = |window, alone| OnCore {
-        programs,
-        method,
+        programs: &options.measured,
+        method: *method,
         cpus: [one, other],
         symbiont: options.programs.symbiont.clone(),
         kernels: Kernels::new(&options.programs, window, folder),
@@ -336,22 +234,23 @@ fn on_core(
         basis: basis.to_owned(),
         alone,
     };
-    let cells = cells(&names, method.sides());
-    let (plan, alone) = match method.sides() {
-        Sides::Both => (windows(cells.len(), time, method.around())?, BTreeMap::new()),
-        Sides::First => {
+    let seed = options.seed;
+    let (plan, alone) = match plan {
+        Some(plan) => (*plan, BTreeMap::new()),
+        None => {
             progress.note("Each program runs once alone, to see how long that takes.");
             let bench = First(bench(Duration::ZERO, BTreeMap::new()));
-            let alone = alone(&bench, &names, (options.seed, deadline), folder, progress)?;
+            let names: Vec<String> = options.measured.iter().map(|it| it.name.clone()).collect();
+            let alone = alone(&bench, &names, (seed, deadline), folder, progress)?;
             let left = time.saturating_sub(alone.values().sum());
             let rounds = whole_runs(&alone, left, method.around())?;
             (Plan { rounds, window: Duration::ZERO }, alone)
         }
     };
     progress.note("Now the programs.");
-    let bounds = Bounds { rounds: plan.rounds, seed: options.seed, deadline, last: true };
-    let even = measure_evenly(&bench(plan.window, alone), &cells, bounds, folder, progress)?;
-    Ok((method, plan, even))
+    let bounds = Bounds { rounds: plan.rounds, seed, deadline, last: true };
+    let even = measure_evenly(&bench(plan.window, alone), cells, bounds, folder, progress)?;
+    Ok((plan, even))
 }
 
 /// A core on which each program runs once before it is planned; kept in a file of its own.
@@ -391,7 +290,7 @@ fn alone(
     progress: &mut dyn Progress,
 ) -> Result<BTreeMap<String, Duration>, PairsError> {
     let cells: Vec<Cell> =
-        names.iter().map(|name| Cell { program: name.clone(), co_runner: None }).collect();
+        names.iter().map(|name| Cell { program: name.clone(), co_runner: None, take: 0 }).collect();
     let bounds = Bounds { rounds: 1, seed, deadline, last: false };
     let even = match measure_evenly(bench, &cells, bounds, folder, progress) {
         Err(Error::Cancelled) if Instant::now() >= deadline => return Err(PairsError::Over),

@@ -63,13 +63,13 @@ pub fn geometric_mean(values: &[f64]) -> Result<Estimate, StatsError> {
 /// # Errors
 /// When a cell is missing, or a speed is no positive number.
 pub fn matrix(programs: &[String], measured: &[Measured]) -> Result<Matrix, NoMatrix> {
-    let mut alone: BTreeMap<(u32, &str), f64> = BTreeMap::new();
+    let mut alone: BTreeMap<(u32, &str), Vec<f64>> = BTreeMap::new();
     // Of each victim and co-runner, by rounds: a program next to itself has two values in each.
     let mut together: BTreeMap<(&str, &str), BTreeMap<u32, Vec<f64>>> = BTreeMap::new();
     for Finished { run: InRound { round, cell }, record } in measured {
         let program = cell.program.as_str();
         let Some(co_runner) = cell.co_runner.as_deref() else {
-            alone.insert((*round, program), record.first);
+            alone.entry((*round, program)).or_default().push(record.first);
             continue;
         };
         let mut add = |victim, other, speed: f64| {
@@ -85,7 +85,7 @@ pub fn matrix(programs: &[String], measured: &[Measured]) -> Result<Matrix, NoMa
         let rounds = together.get(&(victim.as_str(), co_runner.as_str())).ok_or_else(missing)?;
         let of_round = |(round, speeds): (&u32, &Vec<f64>)| {
             let alone = alone.get(&(*round, victim.as_str())).ok_or_else(missing)?;
-            Ok(alone / geometric_mean(speeds)?.value)
+            Ok(geometric_mean(alone)?.value / geometric_mean(speeds)?.value)
         };
         let rounds = rounds.iter().map(of_round).collect::<Result<Vec<f64>, NoMatrix>>()?;
         Ok(geometric_mean(&rounds)?)

@@ -8,37 +8,29 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use symbiont_campaign::digest;
-use symbiont_campaign::harness::{self, Error, Lead, Programs, TIMEOUT, read_json, scratch};
+use symbiont_campaign::harness::{self, Error, TIMEOUT, scratch};
 use symbiont_linux::actuate::pin;
 use symbiont_linux::cpu_time_of_children;
-use symbiont_linux::kernels::Kernel;
-use symbiont_synth::kernel;
 use symbiont_topology::PuId;
 
 use super::campaign::Bench;
 use super::evaluate::Speeds;
+use super::kernels::Kernels;
 use super::names::{Program, Work};
 use super::plan::{AROUND, Cell, Sides};
 use crate::bench::noise::Watch;
 
-/// Time between the start of a kernel's process and that of its work, at first.
-const LEAD: Duration = Duration::from_millis(200);
+#[cfg(test)]
+mod tests;
+
 /// Time in which repeated programs come to run before anything counts.
 const SETTLE: Duration = Duration::from_millis(200);
-/// The kernel that shows which hardware threads share a core: it asks for all ports of loads.
-const CONTENDED: &str = "independent loads";
-/// Are there kernels for this processor?
-#[must_use]
-pub fn has_kernels() -> bool {
-    Kernel::named(CONTENDED).is_some()
-}
-
 /// A run of less CPU time is not compared.
 const LEAST: Duration = Duration::from_millis(20);
 /// Repeats the command $0, and writes its own number to the file $1.
@@ -88,75 +80,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// One hardware thread, alone or with another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct CpuCell {
-    /// By the OS's number.
-    pub cpu: u32,
-    /// The other one.
-    pub other: Option<u32>,
-}
-
-impl fmt::Display for CpuCell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.other {
-            None => write!(f, "cpu{}, alone", self.cpu),
-            Some(other) => write!(f, "cpu{} + cpu{other}", self.cpu),
-        }
-    }
-}
-
-/// Our own kernels on hardware threads.
-pub struct Kernels {
-    /// `symbiont-synth`.
-    synth: PathBuf,
-    /// How long they run.
-    window: Duration,
-    /// Folder for the files of a run.
-    folder: PathBuf,
-    lead: Lead,
-}
-
-impl Kernels {
-    /// That run for so long.
-    #[must_use]
-    pub fn new(programs: &Programs, window: Duration, folder: &Path) -> Self {
-        let (synth, folder) = (programs.synth.clone(), folder.to_owned());
-        Self { synth, window, folder, lead: Lead::new(LEAD) }
-    }
-
-    /// Each on its hardware thread, all at the same time; operations per nanosecond of CPU time.
-    fn run(&self, placed: &[(&str, PuId)], stop: &AtomicBool) -> Result<Speeds, Error> {
-        let (watch, begin) = (Watch::begin(), Instant::now());
-        let folder = scratch(&self.folder)?;
-        let lead = self.lead.get();
-        let start = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default() + lead;
-        let limit = lead + self.window + TIMEOUT;
-        let cancelled = || stop.load(Ordering::Relaxed);
-        let one = |at: usize, (name, cpu): (&str, PuId)| {
-            let words = [
-                self.synth.display().to_string(),
-                "kernel".to_owned(),
-                name.to_owned(),
-                "--json".to_owned(),
-                format!("--duration={}us", self.window.as_micros()),
-                format!("--start-at={:.6}", start.as_secs_f64()),
-            ];
-            let file = |kind: &str| folder.path().join(format!("{at}.{kind}"));
-            let out = file("out");
-            on(cpu, || harness::run(&words, &out, &file("err"), limit, &cancelled))?;
-            read_json::<kernel::Report>(&out)
-        };
-        let reports = self.lead.heed(at_once(placed, &one))?;
-        let mut speeds = reports.iter().map(|report| 1.0 / report.ns_per_operation);
-        let first = speeds.next().unwrap_or(f64::NAN);
-        let seconds = begin.elapsed().as_secs_f64();
-        Ok(Speeds { first, second: speeds.next(), seconds, noise: watch.end(Duration::ZERO) })
-    }
-}
-
 /// Does something for each program at the same time.
-fn at_once<T: Send>(
+pub(super) fn at_once<T: Send>(
     placed: &[(&str, PuId)],
     one: &(dyn Fn(usize, (&str, PuId)) -> Result<T, Error> + Sync),
 ) -> Result<Vec<T>, Error> {
@@ -175,7 +100,10 @@ fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// Does something in a thread that may use this hardware thread only, as what it starts.
-fn on<T: Send>(cpu: PuId, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+pub(super) fn on<T: Send>(
+    cpu: PuId,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
     std::thread::scope(|scope| {
         let pinned = || {
             let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
@@ -185,36 +113,6 @@ fn on<T: Send>(cpu: PuId, work: impl FnOnce() -> Result<T, Error> + Send) -> Res
         };
         joined(scope.spawn(pinned))
     })
-}
-
-/// A kernel on pairs of hardware threads.
-pub struct OnCpus {
-    /// The kernels.
-    pub kernels: Kernels,
-    /// What all measurements follow from.
-    pub basis: String,
-}
-
-impl Bench for OnCpus {
-    type Cell = CpuCell;
-
-    fn name(&self) -> String {
-        "cpus".to_owned()
-    }
-
-    fn basis(&self, _: &CpuCell) -> String {
-        digest(&[&self.basis, CONTENDED, &format!("{:?}", self.kernels.window)])
-    }
-
-    fn measure(&self, cell: &CpuCell, stop: &AtomicBool) -> Result<Speeds, Error> {
-        let cpus = std::iter::once(cell.cpu).chain(cell.other);
-        let placed: Vec<_> = cpus.map(|cpu| (CONTENDED, PuId(cpu))).collect();
-        self.kernels.run(&placed, stop)
-    }
-
-    fn cost(&self, _: &CpuCell) -> Duration {
-        self.kernels.window + AROUND
-    }
 }
 
 /// Programs on two hardware threads.
@@ -398,108 +296,5 @@ impl Bench for OnCore<'_> {
         whole.map_or(self.kernels.window, |alone| {
             *alone * if cell.co_runner.is_some() { 2 } else { 1 }
         }) + self.method.around()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_are_read_from_the_last_line() {
-        let account = |ipc: &str| format!(r#"{{"all": {{"values": {{{ipc}}}}}}}"#);
-        let ipc = |value: f64| account(&format!(r#""ipc": {{"value": {value}, "unit": "ratio"}}"#));
-        let two = format!("{}\n{}\n", ipc(0.5), ipc(1.5));
-        assert_eq!(counted(&two).unwrap(), Some(1.5));
-        assert_eq!(counted(&account("")).unwrap(), None);
-        assert_eq!(counted(&ipc(0.0)).unwrap(), None);
-        assert!(counted("").is_err());
-    }
-
-    #[test]
-    fn what_runs_on_a_cpu_stays_there() {
-        let cpu = symbiont_linux::actuate::allowed().unwrap().first().unwrap();
-        let within = on(cpu, || Ok(symbiont_linux::actuate::allowed().unwrap())).unwrap();
-        assert_eq!(within.only(), Some(cpu));
-        let elsewhere = PuId(16_000);
-        let error = on(elsewhere, || Ok(())).unwrap_err().to_string();
-        assert!(error.starts_with("cannot start `a program on cpu16000`"), "{error}");
-    }
-
-    fn core<'a>(
-        programs: &'a [Program],
-        folder: &Path,
-        symbiont: PathBuf,
-        method: Method,
-    ) -> OnCore<'a> {
-        let first = symbiont_linux::actuate::allowed().unwrap().first().unwrap();
-        let own = Programs { symbiont: symbiont.clone(), synth: "none".into() };
-        OnCore {
-            programs,
-            method,
-            cpus: [first, first],
-            symbiont,
-            kernels: Kernels::new(&own, Duration::from_millis(10), folder),
-            most: Duration::from_secs(60),
-            basis: String::new(),
-            alone: BTreeMap::new(),
-        }
-    }
-
-    fn program(name: &str, command: &str) -> Program {
-        Program { name: name.to_owned(), work: Work::Command(command.to_owned()) }
-    }
-
-    fn cell(program: &str, co_runner: Option<&str>) -> Cell {
-        Cell { program: program.to_owned(), co_runner: co_runner.map(str::to_owned) }
-    }
-
-    const BUSY: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
-
-    #[test]
-    fn a_run_is_timed_while_the_other_program_is_repeated() {
-        let folder = tempfile::tempdir().unwrap();
-        let programs = [
-            program("busy", BUSY),
-            program("broken", "exit 3"),
-            program("idle", "true"),
-            program("long", "sleep 1000"),
-        ];
-        let bench = core(&programs, folder.path(), "none".into(), Method::CpuTime);
-        let stop = AtomicBool::new(false);
-        let measure = |one, other| bench.measure(&cell(one, other), &stop);
-        for other in [None, Some("busy"), Some("idle")] {
-            let speeds = measure("busy", other).unwrap();
-            assert!(speeds.first > 0.0 && speeds.second.is_none() && speeds.seconds > 0.0);
-        }
-        for (one, other) in [("broken", None), ("busy", Some("broken"))] {
-            let error = measure(one, other).unwrap_err().to_string();
-            assert!(error.contains("exit 3` ended with exit status: "), "{error}");
-        }
-        let error = compared("true", Duration::from_millis(1)).unwrap_err().to_string();
-        assert!(error.contains("`true` takes 1ms of CPU time"), "{error}");
-        assert_eq!(compared("x", Duration::from_millis(500)).unwrap(), 2.0);
-        let stopped = bench.measure(&cell("long", Some("busy")), &AtomicBool::new(true));
-        assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
-    }
-
-    #[test]
-    fn both_programs_are_counted_while_they_are_repeated() {
-        let folder = tempfile::tempdir().unwrap();
-        let scripts = tempfile::tempdir().unwrap();
-        // It counts as `symbiont stat` does, of a process that has to be there.
-        let text = "#!/bin/sh\nfor word; do case $word in --output=*) out=${word#*=};; --pid=*) pid=${word#*=};; esac; \
-                    done\nkill -0 $pid && echo '{\"all\":{\"values\":{\"ipc\":{\"value\":1.25}}}}' >$out\n";
-        let symbiont = harness::stand_in::script(scripts.path(), "symbiont", text);
-        let programs = [program("busy", BUSY), program("broken", "exit 3")];
-        let bench = core(&programs, folder.path(), symbiont, Method::Ipc);
-        let stop = AtomicBool::new(false);
-        let both = bench.measure(&cell("busy", Some("busy")), &stop).unwrap();
-        assert_eq!((both.first, both.second), (1.25, Some(1.25)));
-        let alone = bench.measure(&cell("busy", None), &stop).unwrap();
-        assert_eq!((alone.first, alone.second), (1.25, None));
-        let error = bench.measure(&cell("busy", Some("broken")), &stop).unwrap_err().to_string();
-        assert!(error.contains("exit 3` ended"), "{error}");
     }
 }

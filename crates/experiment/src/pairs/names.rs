@@ -77,7 +77,7 @@ pub enum NameError {
 pub fn own(kernels: &[String]) -> Result<Vec<Program>, NameError> {
     let default: Vec<String> = OWN.map(str::to_owned).into();
     let kernels = if kernels.is_empty() { &default } else { kernels };
-    if !super::machine::has_kernels() {
+    if !super::kernels::has_kernels() {
         return Err(NameError::NoneOfOurs);
     }
     let known = |name: &String| match Kernel::named(name) {

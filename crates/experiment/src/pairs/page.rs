@@ -42,14 +42,13 @@ pub(super) fn page(found: &Found) -> Report {
     report.push(Block::Heading("Slowdowns".to_owned()));
     report.push(picture(found));
     report.push(on_average(found));
-    report.push(Block::Prose(format!(
-        "The same as pairs.csv, which has names of programs and slowdowns and nothing else, and which these commands \
-         take:\n\n\
+    report.push(Block::Prose(
+        "The file pairs.csv has these slowdowns and the names of programs, and nothing else; pairs.json has the \
+         intervals and which CPUs share a core, too. These commands take the former:\n\n\
          symbiont simulate --pairs pairs.csv --policy learned\n\n\
-         symbiont reproduce symbiont-measured-pairs --pairs pairs.csv\n\n\
-         pairs.json has {} and intervals.",
-        if found.sharing.is_some() { "the measured hardware threads" } else { "the hardware threads" }
-    )));
+         symbiont reproduce symbiont-measured-pairs --pairs pairs.csv"
+            .to_owned(),
+    ));
     report.push(Block::Heading("Predicted and measured".to_owned()));
     predicted(&mut report, found);
     report.push(Block::Heading("Which hardware threads share a core".to_owned()));
@@ -92,6 +91,11 @@ fn warnings(found: &Found) -> Vec<String> {
             "It ended after {} of {} rounds. Each pair was measured equally often. The same command goes on from here.",
             even.rounds, even.planned
         ));
+    }
+    if even.rounds == 1 {
+        warnings.push(
+            "One round gives no intervals: how far off these figures are is not known.".to_owned(),
+        );
     }
     let noise = |of: fn(&crate::bench::Noise) -> f64| {
         mean(&even.done.iter().map(|done| of(&done.record.noise)).collect::<Vec<_>>())
@@ -175,8 +179,8 @@ fn predicted(report: &mut Report, found: &Found) {
     });
     report.push(Block::Prose(format!(
         "A sum predicts each slowdown from all others: what the program suffers on average, plus what its co-runner \
-         inflicts on average, less the mean; it has not seen the pair itself. It errs by {error:.3} on average, guessing \
-         the mean of all by {guess:.3}.{noise} What a sum does not know is which programs suit each other: it gives \
+         inflicts on average, less the mean; it has not seen the pair itself. It errs by {error:.3} on average, \
+         guessing the mean of all by {guess:.3}.{noise} What a sum does not know is which programs suit each other: it gives \
          all pairings of the same programs nearly equal throughput."
     )));
     let columns = vec![

@@ -26,11 +26,14 @@ pub struct Cell {
     pub program: String,
     /// On the other hardware thread.
     pub co_runner: Option<String>,
+    /// Which of several such measurements in a round, from 0.
+    pub take: u32,
 }
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.co_runner {
+            None if self.take > 0 => write!(f, "{}, alone, {}", self.program, self.take + 1),
             None => write!(f, "{}, alone", self.program),
             Some(co_runner) => write!(f, "{} + {co_runner}", self.program),
         }
@@ -46,16 +49,30 @@ pub enum Sides {
     First,
 }
 
-/// All cells of a round: each program alone and each pair, a program with itself included.
+/// Most measurements of a program alone in a round.
+const MOST_TAKES: f64 = 3.0;
+
+/// How often each of so many programs is measured alone in a round. All its slowdowns rest on that, so that it is
+/// worth the root of their number.
+fn takes(programs: usize) -> u32 {
+    (programs as f64).sqrt().round().clamp(1.0, MOST_TAKES) as u32
+}
+
+/// All cells of a round: each program alone, several times where there are many, and each pair, a program with
+/// itself included.
 #[must_use]
 pub fn cells(programs: &[String], sides: Sides) -> Vec<Cell> {
-    let alone = programs.iter().map(|program| Cell { program: program.clone(), co_runner: None });
+    let takes = takes(programs.len());
+    let alone = programs.iter().flat_map(|program| {
+        (0..takes).map(|take| Cell { program: program.clone(), co_runner: None, take })
+    });
     let pairs = programs.iter().enumerate().flat_map(|(at, program)| {
         let first = if sides == Sides::Both { at } else { 0 };
-        programs
-            .iter()
-            .skip(first)
-            .map(|co_runner| Cell { program: program.clone(), co_runner: Some(co_runner.clone()) })
+        programs.iter().skip(first).map(|co_runner| Cell {
+            program: program.clone(),
+            co_runner: Some(co_runner.clone()),
+            take: 0,
+        })
     });
     alone.chain(pairs).collect()
 }
@@ -114,9 +131,10 @@ pub fn whole_runs(
 ) -> Result<u32, TooShort> {
     let programs = alone.len();
     let all: Duration = alone.values().sum();
-    let cells = programs * (programs + 1);
+    let takes = takes(programs);
+    let cells = programs * (programs + takes as usize);
     let around = around * u32::try_from(cells).unwrap_or(u32::MAX);
-    let round = all.mul_f64(1.0 + RECKONED * programs as f64) + around;
+    let round = all.mul_f64(f64::from(takes) + RECKONED * programs as f64) + around;
     let rounds = (time.as_secs_f64() / round.as_secs_f64().max(1e-9)) as u32;
     if rounds < LEAST_ROUNDS {
         return Err(TooShort { cells, needed: round * LEAST_ROUNDS, time });
@@ -154,7 +172,11 @@ mod tests {
                 prop_assert_eq!(times.len(), count * count);
                 prop_assert!(times.values().all(|times| *times == 1), "{:?}", times);
             }
-            let alone = cells(&programs, Sides::Both).into_iter().filter(|it| it.co_runner.is_none());
+            let mut cells = cells(&programs, Sides::Both);
+            cells.retain(|it| it.co_runner.is_none());
+            let takes = takes(count) as usize;
+            prop_assert_eq!(cells.len(), takes * count);
+            let alone = cells.into_iter().step_by(takes);
             prop_assert_eq!(alone.map(|it| it.program).collect::<Vec<_>>(), programs);
         }
 

@@ -3,9 +3,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proptest::prelude::*;
+use symbiont_campaign::InRound;
 use symbiont_campaign::harness::Machine;
 
 use super::evaluate::Speeds;
+use super::kernels::CpuCell;
+use super::sharing::judge;
+use super::threads::{cpu_cells, slowdowns};
 use super::*;
 use crate::bench::Noise;
 
@@ -247,6 +251,9 @@ fn the_page_says_what_was_measured_and_what_limits_it() {
         assert!(page.contains(needle), "{needle} in {page}");
     }
     assert!(!page.contains("do not share a core"));
+    assert!(!page.contains("One round"));
+    of_core.even.rounds = 1;
+    assert!(page_of(&of_core).contains("One round gives no intervals"));
     of_core.sharing = None;
     assert!(page_of(&of_core).contains("Not measured: the kernels"));
     let of_two = page_of(&found(Chosen::User, 1.0).1);
