@@ -37,6 +37,11 @@ const LEAST: Duration = Duration::from_millis(20);
 const REPEAT: &str =
     r#"echo $$ >"$1.new" && mv "$1.new" "$1"; while sh -c "$0" >/dev/null; do :; done; exit 1"#;
 
+/// A command or the name of a kernel, and its hardware thread.
+pub(super) type Placed<'a> = (&'a str, PuId);
+/// Shall what runs be ended?
+type Ends<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// How speeds are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -82,8 +87,8 @@ impl fmt::Display for Method {
 
 /// Does something for each program at the same time.
 pub(super) fn at_once<T: Send>(
-    placed: &[(&str, PuId)],
-    one: &(dyn Fn(usize, (&str, PuId)) -> Result<T, Error> + Sync),
+    placed: &[Placed<'_>],
+    one: &(dyn Fn(usize, Placed<'_>) -> Result<T, Error> + Sync),
 ) -> Result<Vec<T>, Error> {
     std::thread::scope(|scope| {
         let threads: Vec<_> =
@@ -145,12 +150,12 @@ impl OnCore<'_> {
     }
 
     /// Counts both programs, which are repeated, for a while.
-    fn count(&self, placed: &[(&str, PuId)], stop: &AtomicBool) -> Result<Vec<f64>, Error> {
+    fn count(&self, placed: &[Placed<'_>], stop: &AtomicBool) -> Result<Vec<f64>, Error> {
         let folder = scratch(&self.kernels.folder)?;
         let pid_file = |at: usize| folder.path().join(format!("{at}.pid"));
         self.while_repeated(placed, &pid_file, stop, &|over| {
             std::thread::sleep(SETTLE);
-            let one = |at: usize, (command, _): (&str, PuId)| {
+            let one = |at: usize, (command, _): Placed<'_>| {
                 let file = |kind: &str| folder.path().join(format!("{at}.{kind}"));
                 let pid =
                     std::fs::read_to_string(pid_file(at)).map_err(Error::io(&pid_file(at)))?;
@@ -178,7 +183,7 @@ impl OnCore<'_> {
     }
 
     /// CPU time of a run, while the others are repeated.
-    fn time(&self, placed: &[(&str, PuId)], stop: &AtomicBool) -> Result<f64, Error> {
+    fn time(&self, placed: &[Placed<'_>], stop: &AtomicBool) -> Result<f64, Error> {
         let Some((&(command, cpu), others)) = placed.split_first() else { return Ok(f64::NAN) };
         let folder = scratch(&self.kernels.folder)?;
         let pid_file = |at: usize| folder.path().join(format!("{at}.pid"));
@@ -199,14 +204,14 @@ impl OnCore<'_> {
     /// Does something while programs are repeated, and ends them.
     fn while_repeated<T>(
         &self,
-        placed: &[(&str, PuId)],
+        placed: &[Placed<'_>],
         pid_file: &(dyn Fn(usize) -> PathBuf + Sync),
         stop: &AtomicBool,
-        work: &dyn Fn(&(dyn Fn() -> bool + Sync)) -> Result<T, Error>,
+        work: &dyn Fn(Ends<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let over = AtomicBool::new(false);
         let ends = || over.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
-        let repeat = |at: usize, (command, cpu): (&str, PuId)| {
+        let repeat = |at: usize, (command, cpu): Placed<'_>| {
             let pid = pid_file(at);
             let words =
                 ["sh", "-c", REPEAT, command, &pid.display().to_string()].map(str::to_owned);
@@ -230,7 +235,7 @@ impl OnCore<'_> {
             let did = work(&ends);
             over.store(true, Ordering::Relaxed);
             // Where one fails, that is why the work was ended.
-            joined(repeated).and_then(|_| did)
+            joined(repeated).and(did)
         })
     }
 }
