@@ -54,7 +54,10 @@ fn what_cannot_be_measured_is_refused() {
     let several = allowed().unwrap().len() > 1;
     if several {
         let short = here(&["--limit=6s"]);
-        assert!(short.contains("147 measurements in 2 rounds take at least 147 s"), "{short}");
+        assert!(
+            short.contains("147 measurements in each of 2 rounds take at least 147 s"),
+            "{short}"
+        );
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
         let error = refused(&[TWO, "--limit=20s"], &file);

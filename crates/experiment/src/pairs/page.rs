@@ -180,8 +180,8 @@ fn predicted(report: &mut Report, found: &Found) {
     report.push(Block::Prose(format!(
         "A sum predicts each slowdown from all others: what the program suffers on average, plus what its co-runner \
          inflicts on average, less the mean; it has not seen the pair itself. It errs by {error:.3} on average, \
-         guessing the mean of all by {guess:.3}.{noise} What a sum does not know is which programs suit each other: it gives \
-         all pairings of the same programs nearly equal throughput."
+         guessing the mean of all by {guess:.3}.{noise} What a sum does not know is which programs suit each other: \
+         it gives all pairings of the same programs nearly equal throughput."
     )));
     let columns = vec![
         Column::text("Program"),

@@ -89,8 +89,8 @@ pub struct Plan {
 /// The limit is too short for this many programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{} measurements in {LEAST_ROUNDS} rounds take at least {} s: give a longer --limit (by {} s), or fewer or shorter \
-     programs",
+    "{} measurements in each of {LEAST_ROUNDS} rounds take at least {} s: give a longer --limit (by {} s), or fewer or \
+     shorter programs",
     .cells, .needed.as_secs_f64().ceil(), .needed.saturating_sub(*.time).as_secs_f64().ceil()
 )]
 pub struct TooShort {
