@@ -11,7 +11,7 @@ use symbiont_sim::description::{Description, Given, Source};
 use symbiont_simulated::membench::{self, Memory};
 use symbiont_simulated::multithreading::{self, Gains, Spread};
 use symbiont_simulated::sanity::{self, Sanity};
-use symbiont_simulated::{Kind, Library, Listed, held};
+use symbiont_simulated::{Kind, Library, Listed, held, pairs};
 
 use crate::args::{Machines, Workloads};
 use crate::simulate::machine;
@@ -27,6 +27,9 @@ struct Machine {
     catalogues: Vec<String>,
     checked: String,
     held: String,
+    /// What simulated speeds say of pairs of threads on real cores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pairs: Option<&'static str>,
     values: usize,
     assumed: usize,
 }
@@ -43,6 +46,7 @@ impl From<&Description> for Machine {
             catalogues: machine.core_types.iter().map(|core| core.catalogue.clone()).collect(),
             checked: machine.checked.clone().unwrap_or_else(|| "unchecked".to_owned()),
             held: held(machine).to_owned(),
+            pairs: pairs(machine),
             values: machine.values.len(),
             assumed: machine.assumed().count(),
         }
@@ -140,6 +144,9 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
     say!("{} ({}), {} cores × SMT{}", machine.name, machine.title, machine.cores, machine.smt);
     say!("{}\n\n{}", machine.note, description.topology.summary());
     say!("\n{}; {}", machine.checked, machine.held);
+    if let Some(pairs) = machine.pairs {
+        say!("{pairs}");
+    }
     say!(
         "{} of {} values are assumed; a size is in bytes, K or M:",
         machine.assumed,

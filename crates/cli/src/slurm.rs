@@ -101,7 +101,11 @@ fn release(args: &Slurm, store_path: &Path, decisions: &Decisions) -> anyhow::Re
     let mut releaser = Releaser::new(commands, options, store, known, (journal, released));
     if let Some(path) = &args.model {
         let poller = Poller::start(args.node_port, ASKED_EVERY)?;
-        releaser = releaser.with_daemons(Daemons::new(read_model(path)?, poller));
+        let model = read_model(path)?;
+        if let Some(doubt) = doubt(&model) {
+            note!("symbiont: {}: {doubt}", path.display());
+        }
+        releaser = releaser.with_daemons(Daemons::new(model, poller));
     }
     let is_once = args.once || args.dry_run;
     let mut said = Said::default();
@@ -223,6 +227,16 @@ fn read_model(path: &Path) -> anyhow::Result<Model> {
     let wrong = |problem| ModelError { path: path.to_owned(), problem };
     let text = symbiont_input::read_to_string(path).map_err(|error| wrong(Problem::Io(error)))?;
     Ok(Model::parse(&text).map_err(wrong)?)
+}
+
+/// Why a model may say little of the nodes' cores; none of one that was trained on hardware.
+fn doubt(model: &Model) -> Option<String> {
+    model.is_simulated().then(|| {
+        format!(
+            "trained on {}; simulated pair speeds do not choose pairs on real hardware (symbiont machines NAME)",
+            model.machine
+        )
+    })
 }
 
 /// Sleeps, in pieces, so that a signal ends it soon.

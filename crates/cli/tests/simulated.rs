@@ -141,6 +141,8 @@ fn both_levels_are_held_against_measured_pairs() {
     }
     let json: Value = serde_json::from_str(&stdout(&[&asked[..], &["--json"]].concat())).unwrap();
     assert_eq!(json["levels"][1]["held"]["pairs"], 16);
+    assert!(json["levels"][0]["held"]["rank_of_co_runners"].is_number());
+    assert!(json["held"].as_str().unwrap().contains("choose pairs on that machine"), "{json}");
     // Without SMT there are no pairs, and each program needs a profile.
     let alone = refused(&["check-sim", "--machine", "morad-8-symmetric", "--pairs", file]);
     assert!(alone.contains("no two hardware threads of morad-8-symmetric"), "{alone}");
@@ -214,6 +216,9 @@ fn machines_are_listed_with_their_sources() {
     let text = stdout(&["machines", "zen4"]);
     let line = text.lines().find(|line| line.starts_with("core.performance.l1d.bytes ")).unwrap();
     assert_eq!(line.split_whitespace().nth(1), Some("32K"), "{line}");
+    // Only where threads share a core are there pairs of them.
+    let warns = |name: &str| stdout(&["machines", name]).contains("do not choose pairs");
+    assert!(warns("zen4") && warns("xeon-silver-4110") && !warns("morad-8-symmetric"));
 }
 
 #[test]

@@ -12,12 +12,14 @@
 //! # Terms and units
 //! *Slowdown*: time co-running over time alone. *Error*: mean size of the difference of slowdowns, *bias*: its mean.
 //! *Headroom*: what the best pairing of eight programs gains in STP over the mean of all pairings. *Captured*: the
-//! share of it that the pairing chosen by simulated slowdowns gains.
+//! share of it that the pairing chosen by simulated slowdowns gains. Simulated speeds *choose pairs* if they pass the
+//! limits of [`HeldAgainst::chooses_pairs`].
 //!
 //! # Properties
 //! - Simulated slowdowns that are the measured ones err by nothing and capture all
 //!   (`equal_slowdowns_capture_all_of_the_headroom`).
 //! - Shuffled ones capture nothing on average (`shuffled_slowdowns_capture_nothing`).
+//! - Where victims are ranked right and co-runners wrong, pairs are not chosen (`co_runners_are_ranked_by_themselves`).
 //! - A file that is not one square table is refused (`files_that_are_no_square_table_are_refused`).
 
 pub mod host;
@@ -38,6 +40,8 @@ use symbiont_report::stats::mean;
 const PAIRED: usize = 8;
 /// Draws of so many programs.
 const DRAWS: usize = 300;
+/// Least rank correlation of co-runners, and least share of the headroom, of speeds that choose pairs.
+const CHOOSES: f64 = 0.3;
 /// Columns of a file that are read.
 const COLUMNS: [&str; 3] = ["program", "co_runner", "slowdown"];
 
@@ -161,6 +165,10 @@ pub struct HeldAgainst {
     pub error: f64,
     /// Spearman's rank correlation; none where all are equal.
     pub rank: Option<f64>,
+    /// The same of what each victim suffers on average.
+    pub rank_of_victims: Option<f64>,
+    /// The same of what each co-runner costs its victims on average.
+    pub rank_of_co_runners: Option<f64>,
     /// The error of guessing the mean.
     pub error_of_mean: f64,
     /// The error of guessing a sum of what victim and co-runner add.
@@ -169,6 +177,16 @@ pub struct HeldAgainst {
     pub headroom: f64,
     /// The share of it that simulated slowdowns find; none where there is none.
     pub captured: Option<f64>,
+}
+
+impl HeldAgainst {
+    /// Are simulated slowdowns good enough to choose pairs on the real machine? They must err by less than their
+    /// measured mean does, rank co-runners alike to 0.3 at least, and find as much of the headroom.
+    #[must_use]
+    pub fn chooses_pairs(&self) -> bool {
+        let enough = |value: Option<f64>| value.is_some_and(|value| value >= CHOOSES);
+        self.error < self.error_of_mean && enough(self.rank_of_co_runners) && enough(self.captured)
+    }
 }
 
 /// Compares tables of slowdowns, victim by co-runner.
@@ -190,12 +208,14 @@ pub fn hold_against(
         });
         average(&sizes.collect::<Vec<_>>())
     };
-    let victims: Vec<f64> = measured.iter().map(|row| average(row)).collect();
-    let others: Vec<f64> = (0..measured.len())
-        .map(|at| {
-            average(&measured.iter().filter_map(|row| row.get(at)).copied().collect::<Vec<_>>())
-        })
-        .collect();
+    let of_victims =
+        |table: &[Vec<f64>]| -> Vec<f64> { table.iter().map(|row| average(row)).collect() };
+    let of_co_runners = |table: &[Vec<f64>]| -> Vec<f64> {
+        let column =
+            |at: usize| table.iter().filter_map(|row| row.get(at)).copied().collect::<Vec<_>>();
+        (0..table.len()).map(|at| average(&column(at))).collect()
+    };
+    let (victims, others) = (of_victims(measured), of_co_runners(measured));
     let (headroom, captured) = headroom(measured, simulated, seed)?;
     Ok(HeldAgainst {
         pairs: real.len(),
@@ -204,6 +224,8 @@ pub fn hold_against(
         bias: average(&ours) - all,
         error: error(&|victim, other| simulated[victim][other]),
         rank: rank_correlation(&ours, &real),
+        rank_of_victims: rank_correlation(&of_victims(simulated), &victims),
+        rank_of_co_runners: rank_correlation(&of_co_runners(simulated), &others),
         error_of_mean: error(&|_, _| all),
         error_of_sums: error(&|victim, other| victims[victim] + others[other] - all),
         headroom,
@@ -285,6 +307,31 @@ mod tests {
         assert!(held.error_of_sums < 1e-12, "{held:?}");
         assert!((held.error - (held.measured - 1.0)).abs() < 1e-12);
         assert_eq!((held.rank, held.simulated), (None, 1.0));
+    }
+
+    #[test]
+    fn co_runners_are_ranked_by_themselves() {
+        let table = |co_runner: &dyn Fn(u32) -> f64| -> Vec<Vec<f64>> {
+            let slowdown = |victim: u32, other: u32| {
+                1.2 + f64::from(victim) / 20.0
+                    + co_runner(other)
+                    + f64::from(victim * other % 3) / 500.0
+            };
+            (0..10).map(|victim| (0..10).map(|other| slowdown(victim, other)).collect()).collect()
+        };
+        let measured = table(&|other| f64::from(other) / 100.0);
+        let alike = hold_against(&measured, &measured, 1).unwrap();
+        let ranks = [alike.rank_of_victims, alike.rank_of_co_runners];
+        assert!(ranks.iter().all(|rank| *rank > Some(0.999)), "{alike:?}");
+        assert!(alike.chooses_pairs(), "{alike:?}");
+        let reversed =
+            hold_against(&measured, &table(&|other| f64::from(9 - other) / 100.0), 1).unwrap();
+        assert!(reversed.rank_of_victims > Some(0.999), "{reversed:?}");
+        assert!(reversed.rank_of_co_runners < Some(-0.9), "{reversed:?}");
+        assert!(
+            reversed.error < reversed.error_of_mean && !reversed.chooses_pairs(),
+            "{reversed:?}"
+        );
     }
 
     /// Negative control.

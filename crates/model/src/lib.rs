@@ -65,5 +65,7 @@ pub use mode::{SmtMode, UnknownMode};
 pub use objective::{Objective, antt, stp};
 pub use smt::{Form, SmtModel};
 pub use stack::{Components, ComponentsError, CpiStack, Shares, StackError};
-pub use stored::{Here, Holdout, Model, ModelError, Problem, Score, Trained, Training, VERSION};
+pub use stored::{
+    Here, Holdout, Model, ModelError, Problem, SIMULATED, Score, Trained, Training, VERSION,
+};
 pub use throttling::Throttling;

@@ -42,6 +42,9 @@ pub use error::{ModelError, Problem};
 /// Version of the format that is written, and the only one that is read.
 pub const VERSION: u32 = 5;
 
+/// How the names of simulated machines end in model files.
+pub const SIMULATED: &str = " (simulated)";
+
 /// Everything that was learnt about sharing a core on one machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
@@ -167,6 +170,12 @@ impl Model {
     /// that is not finite.
     pub fn to_text(&self) -> Result<String, Problem> {
         document::write(self)
+    }
+
+    /// Was it trained on a simulated machine? Pair speeds of such a one were never shown to be those of hardware.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.machine.ends_with(SIMULATED)
     }
 
     /// Does it hold for this machine?

@@ -54,7 +54,7 @@ mod workload;
 pub use cache::{Cache, Trouble};
 pub use fill::fill;
 pub use library::{Kind, Library, LibraryError, Listed};
-pub use outcome::{AppOutcome, Outcome, Provenance, held};
+pub use outcome::{AppOutcome, Outcome, Provenance, held, pairs};
 pub use run::alternating;
 pub use run::{Decision, RepeatsDone, Setup, SimulateError, check, simulate};
 pub use runner::{Once, Runner, Steered};

@@ -47,6 +47,14 @@ pub fn held(description: &Description) -> &str {
     description.held.as_deref().unwrap_or("not held against hardware")
 }
 
+/// What simulated speeds say of pairs of threads on real cores; none where a core has one hardware thread.
+#[must_use]
+pub fn pairs(description: &Description) -> Option<&'static str> {
+    const WRONG: &str = "simulated pair speeds do not choose pairs on real hardware: held against measured pairs, \
+                         on the xeon-silver-4110, they rank victims right and co-runners wrong";
+    (description.topology.smt_width() > 1).then_some(WRONG)
+}
+
 impl Provenance {
     /// Of figures of the fast level.
     pub fn new(description: &Description, setup: &Setup) -> Self {

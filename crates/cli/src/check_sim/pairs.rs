@@ -107,16 +107,25 @@ fn slowdowns(plan: &Plan, matrix: &Matrix) -> Vec<Vec<f64>> {
 /// What a description may say of itself on a day (`2026-01-31`).
 fn said(levels: &[LevelErrors], day: &str) -> String {
     let Some(LevelErrors { held, .. }) = levels.first() else { return String::new() };
-    let rank =
-        |held: &HeldAgainst| held.rank.map_or("none".to_owned(), |rank| format!("{rank:.2}"));
+    let figure =
+        |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.2}"));
     let each = levels.iter().map(|LevelErrors { name, held, .. }| {
-        format!("{name} level {:.2} (rank {})", held.error, rank(held))
+        format!(
+            "{name} level {:.2} (rank {}, of co-runners {}, headroom captured {})",
+            held.error,
+            figure(held.rank),
+            figure(held.rank_of_co_runners),
+            figure(held.captured)
+        )
     });
+    let choose = levels.iter().all(|level| level.held.chooses_pairs());
     format!(
-        "held against {} measured pairs on {day}: slowdowns err by {}, guessing their mean by {:.2}",
+        "held against {} measured pairs on {day}: slowdowns err by {}, guessing their mean by {:.2}; simulated pair \
+         speeds {} on that machine",
         held.pairs,
         each.collect::<Vec<_>>().join(", "),
-        held.error_of_mean
+        held.error_of_mean,
+        if choose { "choose pairs" } else { "do not choose pairs" }
     )
 }
 
@@ -138,11 +147,14 @@ fn show(report: &Report) {
         let or_none =
             |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.3}"));
         say!(
-            "{name:5} level: mean slowdown {:.3}, error {:.3}, bias {:+.3}, rank {}, captured of the headroom {}",
+            "{name:5} level: mean slowdown {:.3}, error {:.3}, bias {:+.3}, rank {} (of victims {}, of co-runners \
+             {}), captured of the headroom {}",
             held.simulated,
             held.error,
             held.bias,
             or_none(held.rank),
+            or_none(held.rank_of_victims),
+            or_none(held.rank_of_co_runners),
             or_none(held.captured)
         );
         let each = programs.iter().zip(ipc).map(|(name, ipc)| format!("{name} {ipc:.2}"));

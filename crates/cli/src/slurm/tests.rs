@@ -43,6 +43,14 @@ pub(super) fn model() -> Model {
     }
 }
 
+#[test]
+fn a_model_of_a_simulated_machine_is_doubted() {
+    assert_eq!(super::doubt(&model()), None);
+    let machine = format!("xeon-silver-4110{}", symbiont_model::SIMULATED);
+    let doubt = super::doubt(&Model { machine, ..model() }).unwrap();
+    assert!(doubt.contains("trained on xeon-silver-4110 (simulated)"), "{doubt}");
+}
+
 /// A cluster that does what it is asked for at once.
 #[derive(Debug, Default)]
 struct Fake {

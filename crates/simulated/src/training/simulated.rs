@@ -40,7 +40,7 @@ pub fn nops() -> Profile {
 /// How simulated machines are named in model files: never like a real one.
 #[must_use]
 pub fn machine_name(description: &symbiont_sim::description::Description) -> String {
-    format!("{} (simulated)", description.name)
+    format!("{}{}", description.name, symbiont_model::SIMULATED)
 }
 
 /// The catalogue by which a described machine's counts are understood.
