@@ -34,7 +34,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     // Where the limit cannot be raised it manages with what there is.
     let _ = raise_descriptor_limit();
-    let (_, learned, trouble) = knowledge::learned(Settings::default(), learned_file());
+    let policy = find(&config.policy)?;
+    let (_, learned, trouble) = knowledge::learned(policy, Settings::default(), learned_file());
     trouble.iter().for_each(|line| log(line));
     let announced = format!("listening at {}", socket.display());
     let report = serve(Daemon {
@@ -102,7 +103,7 @@ fn choose(config: &Config) -> anyhow::Result<Chosen> {
     let values = entry.values(&config.set)?;
     let settings = Settings { seed: config.seed, values, ..Settings::default() };
     // What is wrong with the file was said at the start.
-    let (settings, _, _) = knowledge::learned(settings, learned_file());
+    let (settings, _, _) = knowledge::learned(entry, settings, learned_file());
     let files = Knowledge {
         model: config.model.iter().cloned().collect::<Vec<PathBuf>>(),
         slowdowns: config.slowdowns.clone(),

@@ -103,13 +103,14 @@ pub fn default_store() -> anyhow::Result<PathBuf> {
 }
 
 /// Where is kept what policies learn of pairs of programs: with the service manager's state, else next to what is known
-/// of programs. None: this user has no such place.
+/// of programs. None: this user has no such place, or it is another user's.
 pub fn learned_file() -> Option<LearnedFile> {
     let of_service = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
     let usual = || Some(default_store().ok()?.parent()?.to_owned());
     let folder = of_service.filter(|path| path.is_absolute()).or_else(usual)?;
     let processor = processor().unwrap_or_else(|| UNKNOWN.to_owned());
     Some(LearnedFile::new(&folder.join("learned.json"), &processor))
+        .filter(LearnedFile::is_in_reach)
 }
 
 #[cfg(test)]

@@ -111,12 +111,17 @@ pub fn add(
     able(policy, settings)
 }
 
+/// Policies that learn of pairs.
+const LEARN: [&str; 2] = ["auto", "learned"];
+
 /// The settings with what was learned of pairs of programs before, and the file for what is learned now: none where
 /// that cannot be read, and why.
 pub fn learned(
+    policy: &Entry,
     settings: Settings,
     file: Option<LearnedFile>,
 ) -> (Settings, Option<LearnedFile>, Option<String>) {
+    let file = file.filter(|_| LEARN.contains(&policy.name));
     match file.as_ref().map_or(Ok(LearnedPairs::default()), LearnedFile::read) {
         Ok(learned) => {
             let learned = Some(Arc::new(learned)).filter(|learned| !learned.is_empty());
@@ -139,6 +144,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
     use symbiont_model::{Coefficients, Components, Depth, SmtMode, Trained, Training};
+    use symbiont_policy::find;
     use symbiont_training::fit;
     use symbiont_training::synthetic::World;
 
@@ -149,18 +155,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("learned.json");
         let file = Some(LearnedFile::new(&path, "A"));
-        let (settings, kept, trouble) = learned(Settings::default(), file.clone());
+        let (settings, kept, trouble) =
+            learned(find("learned").unwrap(), Settings::default(), file.clone());
         assert!(settings.learned.is_none() && kept.is_some() && trouble.is_none());
         let program = r#"{"program":"a","core":"performance","next_to":[{"program":"b","ln":-0.2,"variance":0.1}]}"#;
         let text = format!(r#"{{"version":1,"processors":{{"A":{{"programs":[{program}]}}}}}}"#);
         std::fs::write(&path, text).unwrap();
-        let (settings, kept, _) = learned(Settings::default(), file.clone());
+        let (settings, kept, _) =
+            learned(find("learned").unwrap(), Settings::default(), file.clone());
         assert_eq!(settings.learned.unwrap().programs[0].program, "a");
         assert!(kept.is_some());
         std::fs::write(&path, "{").unwrap();
-        let (settings, kept, trouble) = learned(Settings::default(), file);
+        let other = file.clone();
+        let (settings, kept, trouble) =
+            learned(find("learned").unwrap(), Settings::default(), file);
         assert!(settings.learned.is_none() && kept.is_none() && trouble.is_some());
-        assert!(learned(Settings::default(), None).1.is_none());
+        assert!(learned(find("learned").unwrap(), Settings::default(), None).1.is_none());
+        let (_, kept, trouble) = learned(find("stay").unwrap(), Settings::default(), other);
+        assert!(kept.is_none() && trouble.is_none(), "it learns nothing");
     }
 
     fn saved(folder: &Path, catalogue: &Catalogue, core: CoreKind, stack: Depth) -> PathBuf {

@@ -141,7 +141,7 @@ fn plan<'a>(args: &'a Run, jobs: &[Job], record: Option<&'a File>) -> anyhow::Re
     let settings = args.options.settings(policy)?;
     let settings = Settings { activity: activity(args, jobs)?, ..settings };
     check_slower(&args.slower)?;
-    let (settings, learned, trouble) = knowledge::learned(settings, learned_file());
+    let (settings, learned, trouble) = knowledge::learned(policy, settings, learned_file());
     trouble.iter().for_each(|line| notice(line));
     let here = || {
         let host = HostTopology::read().context("cannot read this machine's topology")?;

@@ -54,10 +54,7 @@ fn what_cannot_be_measured_is_refused() {
     let several = allowed().unwrap().len() > 1;
     if several {
         let short = here(&["--limit=6s"]);
-        assert!(
-            short.contains("147 measurements in each of 2 rounds take at least 147 s"),
-            "{short}"
-        );
+        assert!(short.contains("147 measurements in each of 2 rounds, and before them"), "{short}");
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
         let error = refused(&[TWO, "--limit=20s"], &file);
@@ -142,10 +139,10 @@ fn two_cpus_that_were_named_give_a_matrix_that_others_read() {
         "--policy",
         "random",
         "--threads",
-        "4",
+        "6",
         "--repeats",
-        "2",
-        "--seconds",
+        "20",
+        "--at",
         "1s",
     ]);
     let done = simulate.arg("--pairs").arg(&pairs).output().unwrap();

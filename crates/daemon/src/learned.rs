@@ -48,6 +48,19 @@ impl LearnedFile {
         Self { path: path.to_owned(), processor: processor.to_owned(), written: None }
     }
 
+    /// May it be read, or is it not there? A home directory may be another user's, as behind `setpriv`.
+    #[must_use]
+    pub fn is_in_reach(&self) -> bool {
+        let denied = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        !self.open().is_err_and(denied)
+    }
+
+    fn open(&self) -> io::Result<fs::File> {
+        // A FIFO is read as an empty file, and does not block.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        fs::OpenOptions::new().read(true).custom_flags(flags).open(&self.path)
+    }
+
     /// What was learned; nothing if there is no file.
     ///
     /// # Errors
@@ -61,10 +74,7 @@ impl LearnedFile {
         let trouble = |why: &dyn std::fmt::Display| {
             format!("what was learned before is not known: {}: {why}", self.path.display())
         };
-        // A FIFO is read as an empty file, and does not block.
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-        let mut options = fs::OpenOptions::new();
-        let file = match options.read(true).custom_flags(flags).open(&self.path) {
+        let file = match self.open() {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contents::default()),
             Err(error) => return Err(trouble(&error)),

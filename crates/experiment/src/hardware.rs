@@ -42,6 +42,8 @@ const PAIRED: usize = 8;
 const DRAWS: usize = 300;
 /// Least rank correlation of co-runners, and least share of the headroom, of speeds that choose pairs.
 const CHOOSES: f64 = 0.3;
+/// No measured slowdown is outside of this.
+const SLOWDOWNS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
 /// Columns of a file that are read.
 const COLUMNS: [&str; 3] = ["program", "co_runner", "slowdown"];
 
@@ -52,13 +54,16 @@ pub enum NoPairs {
     #[error("no column is called '{0}': the first line names program, co_runner and slowdown")]
     Column(&'static str),
     /// A line has none, or the slowdown is no positive number.
-    #[error("line {0}: a program, a co-runner and a positive slowdown are expected")]
+    #[error(
+        "line {0}: a program, a co-runner and a slowdown from {least} to {most} are expected",
+        least = SLOWDOWNS.start(), most = SLOWDOWNS.end()
+    )]
     Line(usize),
     /// There is none.
     #[error("no pair is there")]
     Nothing,
     /// A pair is missing, or there twice.
-    #[error("{0} co-running with {1} is there {2} times: each program with each is expected once")]
+    #[error("{0} co-running with {1} is there {2} times, and expected once")]
     Pair(String, String, usize),
 }
 
@@ -77,6 +82,8 @@ impl MeasuredPairs {
     /// # Errors
     /// What is wrong with them.
     pub fn read(text: &str) -> Result<Self, NoPairs> {
+        // Spreadsheets begin a file with the mark of its byte order.
+        let text = text.trim_start_matches('\u{feff}');
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let header: Vec<&str> =
             lines.next().map_or(Vec::new(), |(_, line)| line.split(',').map(str::trim).collect());
@@ -92,7 +99,7 @@ impl MeasuredPairs {
             let cell =
                 |at: usize| cells.get(at).copied().filter(|it| !it.is_empty()).ok_or_else(wrong);
             let value: f64 = cell(slowdown)?.parse().map_err(|_| wrong())?;
-            if !(value.is_finite() && value > 0.0) {
+            if !SLOWDOWNS.contains(&value) {
                 return Err(wrong());
             }
             let names = (cell(program)?.to_owned(), cell(co_runner)?.to_owned());
@@ -380,9 +387,10 @@ mod tests {
         let head = "program,co_runner,slowdown\n";
         assert_eq!(refused(head), "no pair is there");
         let line = |rest: &str| refused(&format!("{head}{rest}"));
-        for rest in ["a,a,0", "a,a,nan", "a,a", "a,,1"] {
+        for rest in ["a,a,0", "a,a,nan", "a,a", "a,,1", "a,a,1e308", "a,a,1e-9"] {
             assert!(line(rest).starts_with("line 2: "), "{rest}");
         }
+        assert_eq!(refused(&format!("\u{feff}{head}")), "no pair is there");
         assert!(line("a,b,1").contains("b co-running with a is there 0 times"));
         assert!(line("a,b,1\nb,a,1").contains("a co-running with a is there 0 times"));
         assert!(line("a,a,1\na,a,1").contains("a co-running with a is there 2 times"));

@@ -57,6 +57,9 @@ pub struct Trial<'m> {
     pub seed: u64,
 }
 
+/// Throughputs that differ by less than this share are the same.
+const SAME: f64 = 1e-6;
+
 /// A policy as it takes part.
 #[derive(Debug, Clone)]
 pub struct Rival {
@@ -98,6 +101,9 @@ pub enum TrialError {
     /// The loop could not go on.
     #[error("the policy could not go on: {0}")]
     Control(String),
+    /// All pairings do the same.
+    #[error("no pairing of these programs gains anything over another one")]
+    Alike,
     /// The results give no estimate.
     #[error(transparent)]
     Stats(#[from] StatsError),
@@ -110,6 +116,14 @@ struct Bound {
     best: f64,
 }
 
+impl Bound {
+    /// What the best pairing gains; 0 if that is but rounding.
+    fn headroom(self) -> f64 {
+        let headroom = self.best - self.chance;
+        if headroom > SAME * self.chance { headroom } else { 0.0 }
+    }
+}
+
 /// Sums over a mix until some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sums {
@@ -119,17 +133,23 @@ pub struct Sums {
     pub headroom: f64,
 }
 
-/// Share of the headroom that was captured until the time of this number, with a bootstrap interval over mixes.
+/// Share of the headroom that was captured until the time of this number, with a bootstrap interval over the mixes in
+/// which pairings differ.
 ///
 /// # Errors
-/// When there are too few mixes.
-pub fn captured(mixes: &[Vec<Sums>], time: usize, seed: u64) -> Result<Estimate, StatsError> {
-    over_rounds(mixes.len(), seed, |drawn| {
-        let sums = || drawn.iter().filter_map(|mix| mixes.get(*mix)?.get(time));
+/// When there are too few mixes, or there is no headroom in any.
+pub fn captured(mixes: &[Vec<Sums>], time: usize, seed: u64) -> Result<Estimate, TrialError> {
+    let all = mixes.iter().filter_map(|mix| mix.get(time));
+    let sums: Vec<Sums> = all.filter(|sums| sums.headroom > 0.0).copied().collect();
+    if sums.is_empty() && !mixes.is_empty() {
+        return Err(TrialError::Alike);
+    }
+    Ok(over_rounds(sums.len(), seed, |drawn| {
+        let drawn = || drawn.iter().filter_map(|at| sums.get(*at));
         let (gained, headroom): (f64, f64) =
-            (sums().map(|sums| sums.gained).sum(), sums().map(|sums| sums.headroom).sum());
+            (drawn().map(|sums| sums.gained).sum(), drawn().map(|sums| sums.headroom).sum());
         gained / headroom
-    })
+    })?)
 }
 
 /// Policies that need no more than instructions and cycles, and nothing from their user.
@@ -152,7 +172,7 @@ impl Trial<'_> {
     pub fn captured(&self, rival: &Rival) -> Result<Vec<Estimate>, TrialError> {
         let mixes: Vec<Vec<Sums>> =
             (0..self.mixes).map(|mix| self.mix(rival, mix)).collect::<Result<_, _>>()?;
-        (0..self.until.len()).map(|time| Ok(captured(&mixes, time, self.seed)?)).collect()
+        (0..self.until.len()).map(|time| captured(&mixes, time, self.seed)).collect()
     }
 
     /// One mix of programs under a policy: sums until each time.
@@ -195,7 +215,7 @@ impl Trial<'_> {
                         let bound = bound(&played, &does)?;
                         let true_bound =
                             if self.interacts { bound } else { self::bound(self.matrix, &does)? };
-                        let headroom = true_bound.best - true_bound.chance;
+                        let headroom = true_bound.headroom();
                         known = Some((does, bound, headroom));
                         (bound.chance, headroom)
                     }
@@ -264,6 +284,7 @@ mod tests {
     use symbiont_policy::find;
     use symbiont_topology::PuId;
 
+    use super::captured as captured_of;
     use super::*;
 
     fn trial(matrix: &Matrix) -> Trial<'_> {
@@ -367,5 +388,21 @@ mod tests {
         for name in ["symbiotic", "symbiotic-online", "hysched", "oracle", "activity"] {
             assert!(!names.contains(&name), "{names:?}");
         }
+    }
+
+    #[test]
+    fn where_pairings_are_alike_nothing_is_captured() {
+        let mut matrix = drawn_pairs(6, 1);
+        for row in &mut matrix.slowdowns {
+            row.fill(1.3);
+        }
+        let rival = Rival::new(find("stay").unwrap());
+        let nothing = trial(&matrix).captured(&rival).unwrap_err().to_string();
+        assert!(nothing.contains("no pairing of these programs gains anything"), "{nothing}");
+        // Mixes without headroom do not count.
+        let sums = |headroom: f64| vec![Sums { gained: headroom / 2.0, headroom }];
+        let mixes = [sums(0.0), sums(1.0), sums(0.0), sums(2.0), sums(3.0)];
+        let share = captured_of(&mixes, 0, 1).unwrap();
+        assert_eq!((share.value, share.n), (0.5, 3));
     }
 }

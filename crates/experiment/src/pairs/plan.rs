@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::threads::least_limit;
+
 /// Rounds: at least so many for intervals, and no more than are of use.
 const LEAST_ROUNDS: u32 = 2;
 const MOST_ROUNDS: u32 = 8;
@@ -89,17 +91,15 @@ pub struct Plan {
 /// The limit is too short for this many programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{} measurements in each of {LEAST_ROUNDS} rounds take at least {} s: give a longer --limit (by {} s), or fewer or \
-     shorter programs",
-    .cells, .needed.as_secs_f64().ceil(), .needed.saturating_sub(*.time).as_secs_f64().ceil()
+    "{cells} measurements in each of {LEAST_ROUNDS} rounds, and before them which hardware threads share a core, take \
+     {least} s at least: give --limit {least}s, or fewer or shorter programs",
+    least = least_limit(*.needed).as_secs_f64().ceil()
 )]
 pub struct TooShort {
     /// Measurements of a round.
     pub cells: usize,
     /// The least that they take.
     pub needed: Duration,
-    /// What there is for them.
-    pub time: Duration,
 }
 
 /// The same window for each of so many cells of a round, and as many rounds as that time allows, where each
@@ -115,7 +115,7 @@ pub fn windows(cells: usize, time: Duration, around: Duration) -> Result<Plan, T
     let rounds = long.unwrap_or(LEAST_ROUNDS);
     if window(rounds) < SHORTEST {
         let needed = (around + SHORTEST) * count.saturating_mul(LEAST_ROUNDS);
-        return Err(TooShort { cells, needed, time });
+        return Err(TooShort { cells, needed });
     }
     Ok(Plan { rounds, window: window(rounds).min(LONGEST) })
 }
@@ -137,7 +137,7 @@ pub fn whole_runs(
     let round = all.mul_f64(f64::from(takes) + RECKONED * programs as f64) + around;
     let rounds = (time.as_secs_f64() / round.as_secs_f64().max(1e-9)) as u32;
     if rounds < LEAST_ROUNDS {
-        return Err(TooShort { cells, needed: round * LEAST_ROUNDS, time });
+        return Err(TooShort { cells, needed: round * LEAST_ROUNDS });
     }
     Ok(rounds.min(MOST_ROUNDS))
 }
@@ -147,6 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::pairs::threads::for_sharing;
 
     fn names(count: usize) -> Vec<String> {
         (0..count).map(|number| format!("p{number}")).collect()
@@ -191,6 +192,8 @@ mod tests {
                 Err(TooShort { needed, .. }) => {
                     prop_assert!(needed > time);
                     prop_assert!(windows(cells, needed + Duration::from_micros(1), AROUND).is_ok());
+                    let limit = least_limit(needed);
+                    prop_assert!(windows(cells, limit - for_sharing(limit), AROUND).is_ok());
                 }
             }
         }

@@ -40,6 +40,12 @@ pub(super) fn for_sharing(limit: Duration) -> Duration {
     (limit / SHARE).max((WINDOW + AROUND) * 3 * LEAST_ROUNDS)
 }
 
+/// The least limit that leaves this much for the programs.
+pub(super) fn least_limit(needed: Duration) -> Duration {
+    let of_share = needed * SHARE / (SHARE - 1);
+    of_share.max(needed + for_sharing(Duration::ZERO)) + Duration::from_millis(1)
+}
+
 /// Finds out which hardware threads share a core.
 pub(super) fn share(
     options: &PairsOptions,
