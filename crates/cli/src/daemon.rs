@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     // Where the limit cannot be raised it manages with what there is.
     let _ = raise_descriptor_limit();
     let policy = find(&config.policy)?;
-    let (_, learned, trouble) = knowledge::learned(policy, Settings::default(), learned_file());
+    let (_, _, trouble) = knowledge::learned(policy, Settings::default(), learned_file());
     trouble.iter().for_each(|line| log(line));
     let announced = format!("listening at {}", socket.display());
     let report = serve(Daemon {
@@ -45,7 +45,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         counting,
         rules: rules(args),
         state_dir,
-        learned,
+        // Also of a policy that another configuration chooses later.
+        learned: learned_file(),
         published: vec![default_state_dir()],
         socket,
         for_all_users: geteuid().is_root(),
@@ -102,7 +103,7 @@ fn choose(config: &Config) -> anyhow::Result<Chosen> {
     let entry = find(&config.policy)?;
     let values = entry.values(&config.set)?;
     let settings = Settings { seed: config.seed, values, ..Settings::default() };
-    // What is wrong with the file was said at the start.
+    // What is wrong with the file is said at the start, and where it is to be written.
     let (settings, _, _) = knowledge::learned(entry, settings, learned_file());
     let files = Knowledge {
         model: config.model.iter().cloned().collect::<Vec<PathBuf>>(),

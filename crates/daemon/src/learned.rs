@@ -8,11 +8,12 @@
 //! and kept (`a_damaged_file_is_reported_and_kept`).
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::mem;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use std::{fs, mem};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
@@ -55,7 +56,7 @@ impl LearnedFile {
         !self.open().is_err_and(denied)
     }
 
-    fn open(&self) -> io::Result<fs::File> {
+    fn open(&self) -> io::Result<File> {
         // A FIFO is read as an empty file, and does not block.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
         fs::OpenOptions::new().read(true).custom_flags(flags).open(&self.path)
@@ -108,14 +109,26 @@ impl LearnedFile {
             return Ok(());
         }
         self.written = Some(now);
-        learned().map_or(Ok(()), |learned| self.write(learned))
+        learned().map_or(Ok(()), |learned| self.write_soon(learned))
     }
 
-    /// Writes what is known, if there is anything.
+    /// Writes what is known, if there is anything, and waits until it is on the disk.
     ///
     /// # Errors
     /// When the file cannot be written, or is there and is not one of ours.
     pub fn write(&self, learned: LearnedPairs) -> Result<(), String> {
+        self.put(learned, File::sync_all)
+    }
+
+    /// The same without waiting: for a loop that others wait for.
+    ///
+    /// # Errors
+    /// As [`LearnedFile::write`].
+    pub fn write_soon(&self, learned: LearnedPairs) -> Result<(), String> {
+        self.put(learned, |_| Ok(()))
+    }
+
+    fn put(&self, learned: LearnedPairs, sync: fn(&File) -> io::Result<()>) -> Result<(), String> {
         if learned.is_empty() {
             return Ok(());
         }
@@ -126,19 +139,19 @@ impl LearnedFile {
             let Some(other) = others.next().cloned() else { break };
             contents.processors.remove(&other);
         }
-        self.replace(&contents).map_err(|error| {
+        self.replace(&contents, sync).map_err(|error| {
             format!("what was learned is not kept: {}: {error}", self.path.display())
         })
     }
 
-    fn replace(&self, contents: &Contents) -> io::Result<()> {
+    fn replace(&self, contents: &Contents, sync: fn(&File) -> io::Result<()>) -> io::Result<()> {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
         let draft = self.path.with_extension(format!("draft-{}", std::process::id()));
         let mut options = fs::OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        let written = file.write_all(&serde_json::to_vec(contents)?).and_then(|()| file.sync_all());
+        let written = file.write_all(&serde_json::to_vec(contents)?).and_then(|()| sync(&file));
         written.and_then(|()| fs::rename(&draft, &self.path)).inspect_err(|_| {
             // What is left of it is of no use.
             let _ = fs::remove_file(&draft);

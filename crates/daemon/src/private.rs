@@ -41,7 +41,7 @@ use held::Held;
 use last_word::LastWord;
 pub use report::{LatenessMs, ManagerCost, ManagerReport, Moves, RestoreOutcome};
 pub(crate) use run::panic_message;
-use run::{finish, run};
+use run::{finish, keep, run};
 use start::{notes, prepare, room, set_alarm};
 
 /// Quanta in a row that may fail: there may be no memory, or no descriptors, for a moment.
@@ -181,15 +181,15 @@ fn try_to_manage(
     }
     let programs = machine.programs().to_vec();
     let start = machine.cost().cpu;
-    let (report, manager) = if plan.dry_run {
-        let held = Held::new(&mut lock, &roots);
-        let (machine, report) = run(DryRun(machine), policy, plan, programs, held);
-        finish(machine.0, report, start)
+    let held = Held::new(&mut lock, &roots);
+    let (machine, report, learned) = if plan.dry_run {
+        let (machine, report, learned) = run(DryRun(machine), policy, plan, programs, held);
+        (machine.0, report, learned)
     } else {
-        let held = Held::new(&mut lock, &roots);
-        let (machine, report) = run(machine, policy, plan, programs, held);
-        finish(machine, report, start)
+        run(machine, policy, plan, programs, held)
     };
+    let (mut report, manager) = finish(machine, report, start);
+    report.trouble.extend(keep(plan, learned));
     drop(lock);
     let bytes = serde_json::to_vec(&report).unwrap_or_default();
     // After an exec in place no supervisor hears it.

@@ -170,13 +170,15 @@ pub fn serve(mut daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
     let looped =
         AssertUnwindSafe(|| run(&mut daemon, &mut managed, &mut service, &mut ruled, &mut lock));
     let ended = catch_unwind(looped).unwrap_or_else(|panic| Err(ServeError::panicked(&*panic)));
-    if ended.is_ok() {
-        keep_learned(&mut daemon, &managed);
-    }
+    let learned = ended.as_ref().ok().and_then(|()| managed.policy().learned());
     let (report, _) = managed.into_machine().restore_all();
     drop(socket);
     if ended.is_ok() {
         service.enrolments.remove();
+    }
+    let kept = daemon.learned.zip(learned).map(|(file, learned)| file.write(learned));
+    if let Some(Err(why)) = kept {
+        (daemon.log)(&why);
     }
     ended.map(|()| report)
 }
@@ -335,10 +337,12 @@ fn read_rules(
     troubles
 }
 
-/// Writes what was learned.
+/// Writes what was learned, without waiting for the disk.
 fn keep_learned(daemon: &mut Daemon<'_>, managed: &Managed) {
     let file = daemon.learned.as_ref();
-    if let Some(Err(why)) = file.zip(managed.policy().learned()).map(|(file, it)| file.write(it)) {
+    if let Some(Err(why)) =
+        file.zip(managed.policy().learned()).map(|(file, it)| file.write_soon(it))
+    {
         (daemon.log)(&why);
         daemon.learned = None;
     }

@@ -175,7 +175,7 @@ pub(super) fn support(builder: &TableBuilder<'_>) -> Result<Support, Error> {
 }
 
 /// The policies that can run on a machine, in the order of the list, and why each of the others cannot.
-fn able(
+pub(super) fn able(
     description: &Description,
     support: &Support,
     settings: &Settings,

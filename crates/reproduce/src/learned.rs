@@ -7,10 +7,9 @@
 
 use std::time::Duration;
 
-use symbiont_policy::policies;
 use symbiont_sim::fast::Switches;
 
-use super::auto::{knowledge, support};
+use super::auto::{able, knowledge, support};
 use super::compared::{Comparison, Ready};
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
@@ -90,13 +89,9 @@ impl Source for Learned {
                 groups: Vec::new(),
                 allowed: cpus.iter().collect(),
             };
-            let able = |other: &&&str| {
-                let entry = policies().iter().find(|entry| entry.name == **other);
-                let support = support(&ready.builder).ok();
-                let on = support.as_ref().map(|support| (support, &description.topology));
-                entry.is_some_and(|entry| entry.check(&known.settings, on).is_ok())
-            };
-            let others: Vec<&'static str> = OTHERS.iter().filter(able).copied().collect();
+            let (able, _) = able(description, &support(&ready.builder)?, &known.settings);
+            let others: Vec<&'static str> =
+                able.iter().map(|entry| entry.name).filter(|name| OTHERS.contains(name)).collect();
             let comparison = Comparison {
                 name: format!("symbiont-learned-{name}"),
                 mixes: (0..count).map(mix).collect(),

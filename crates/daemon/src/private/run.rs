@@ -12,7 +12,7 @@ use symbiont_linux::machine::{LinuxError, LinuxMachine, Wait};
 use symbiont_linux::observe::Method;
 use symbiont_machine::{Machine, Outcome, Program};
 use symbiont_planner::Planner;
-use symbiont_policy::Policy;
+use symbiont_policy::{LearnedPairs, Policy};
 use symbiont_trace::{Header, Recorder};
 
 use super::held::Held;
@@ -21,14 +21,14 @@ use super::{Plan, TOLERATED};
 use crate::masks::{doubted, suspected};
 use crate::quiet::{Host, Watch};
 
-/// Runs the loop; never fails as a whole, for what is applied must be restored.
+/// Runs the loop, and gives what the policy has learned; never fails as a whole, for what is applied must be restored.
 pub(super) fn run<M: Machine<Error = LinuxError>>(
     machine: M,
     policy: Box<dyn Policy>,
     plan: &Plan<'_>,
     programs: Vec<Program>,
     mut held: Held<'_>,
-) -> (M, ManagerReport) {
+) -> (M, ManagerReport, Option<LearnedPairs>) {
     let mut report = ManagerReport {
         policy: plan.policy.name.to_owned(),
         quantum_ms: plan.quantum.as_secs_f64() * 1e3,
@@ -83,20 +83,19 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
     };
     // After any end of the loop, applied changes must be restored.
     let ended = catch_unwind(AssertUnwindSafe(|| controller.run(plan.quantum, &mut each)));
+    let mut learned = None;
     match ended {
-        Ok(Ok(())) => report.findings = controller.policy().findings(),
-        Ok(Err(error)) => {
-            report.trouble.push(format!("management ended early: {error}"));
+        Ok(ended) => {
             report.findings = controller.policy().findings();
+            learned = controller.policy().learned();
+            let early = ended.err().map(|error| format!("management ended early: {error}"));
+            report.trouble.extend(early);
         }
         Err(panic) => report.trouble.push(format!(
             "management ended early: it panicked, which is a defect of symbiont: {}",
             panic_message(&*panic)
         )),
     }
-    let file = plan.learned.as_ref().filter(|_| !plan.dry_run);
-    let kept = file.zip(controller.policy().learned()).map(|(file, learned)| file.write(learned));
-    report.trouble.extend(kept.and_then(Result::err));
     let tally = controller.tally();
     if let Some(why) = &tally.last_failure {
         let failures = tally.failures;
@@ -117,7 +116,13 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
         reasons,
     };
     report.summary = summary.map(|summary| summary.report()).unwrap_or_default();
-    (controller.into_machine(), report)
+    (controller.into_machine(), report, learned)
+}
+
+/// Keeps what was learned, after all was restored; why it could not.
+pub(super) fn keep(plan: &Plan<'_>, learned: Option<LearnedPairs>) -> Option<String> {
+    let file = plan.learned.as_ref().filter(|_| !plan.dry_run);
+    file.zip(learned).and_then(|(file, learned)| file.write(learned).err())
 }
 
 /// What a panic said.

@@ -21,6 +21,8 @@ use symbiont_control::Holding;
 struct Broken {
     inner: FakeMachine,
     samples: u32,
+    /// Or fails again and again.
+    panics: bool,
 }
 
 impl Machine for Broken {
@@ -37,8 +39,10 @@ impl Machine for Broken {
     fn sample(&mut self) -> Result<Sample, LinuxError> {
         self.samples += 1;
         match (self.samples, self.inner.sample()) {
-            (2, _) => Err(LinuxError::Wait(std::io::Error::other("no memory"))),
-            (3, _) => panic!("sample {} is wrong", self.samples),
+            (3, _) if self.panics => panic!("sample {} is wrong", self.samples),
+            (2.., _) if self.samples == 2 || !self.panics => {
+                Err(LinuxError::Wait(std::io::Error::other("no memory")))
+            }
             (_, Ok(sample)) => Ok(sample),
         }
     }
@@ -54,7 +58,7 @@ impl Machine for Broken {
     }
 }
 
-fn plan(folder: &Path) -> Plan<'static> {
+fn plan_of(folder: &Path) -> Plan<'static> {
     Plan {
         policy: symbiont_policy::find("stay").unwrap(),
         settings: Settings::default(),
@@ -79,12 +83,13 @@ fn plan(folder: &Path) -> Plan<'static> {
 #[test]
 fn a_panic_in_the_loop_is_reported_and_gives_the_machine_back_to_be_restored() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(folder.path());
+    let plan = plan_of(folder.path());
     let mut lock = Lock::acquire(&plan.state_dir, &[]).unwrap();
     let inner = FakeMachine::new(Topology::synthetic("core:2").unwrap());
     let policy = (plan.policy.make)(&plan.settings);
     let held = Held::new(&mut lock, &[]);
-    let (machine, report) = run(Broken { inner, samples: 0 }, policy, &plan, vec![], held);
+    let broken = Broken { inner, samples: 0, panics: true };
+    let (machine, report, _) = run(broken, policy, &plan, vec![], held);
     assert_eq!((machine.samples, report.quanta), (3, 1));
     let [panic, failure] = &report.trouble[..] else { panic!("{:?}", report.trouble) };
     assert!(panic.contains("panicked") && panic.contains("sample 3 is wrong"), "{panic}");
@@ -110,27 +115,26 @@ impl Policy for Learner {
     }
 }
 
-#[test]
-fn what_was_learned_is_kept_at_the_end_but_for_a_dry_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = LearnedFile::new(&folder.path().join("learned.json"), "A");
-    for dry_run in [true, false] {
-        let plan = Plan { dry_run, learned: Some(file.clone()), ..plan(folder.path()) };
-        let mut lock = Lock::acquire(&plan.state_dir, &[]).unwrap();
-        let inner = FakeMachine::new(Topology::synthetic("core:2").unwrap());
-        let held = Held::new(&mut lock, &[]);
-        run(Broken { inner, samples: 0 }, Box::new(Learner), &plan, vec![], held);
-        let kept = file.read().unwrap();
-        assert_eq!(
-            kept,
-            if dry_run { LearnedPairs::default() } else { Learner.learned().unwrap() }
-        );
-    }
-    std::fs::write(folder.path().join("learned.json"), "{").unwrap();
-    let plan = Plan { learned: Some(file), ..plan(folder.path()) };
+fn learned_of(panics: bool, plan: &Plan<'_>) -> Option<LearnedPairs> {
     let mut lock = Lock::acquire(&plan.state_dir, &[]).unwrap();
     let inner = FakeMachine::new(Topology::synthetic("core:2").unwrap());
     let held = Held::new(&mut lock, &[]);
-    let (_, report) = run(Broken { inner, samples: 0 }, Box::new(Learner), &plan, vec![], held);
-    assert!(report.trouble.iter().any(|why| why.contains("learned.json")), "{:?}", report.trouble);
+    run(Broken { inner, samples: 0, panics }, Box::new(Learner), plan, vec![], held).2
+}
+
+#[test]
+fn what_was_learned_is_kept_unless_it_panicked_or_was_a_dry_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = LearnedFile::new(&folder.path().join("learned.json"), "A");
+    let plan = Plan { learned: Some(file.clone()), ..plan_of(folder.path()) };
+    assert_eq!(learned_of(true, &plan), None);
+    let learned = learned_of(false, &plan);
+    assert_eq!(learned, Learner.learned());
+    let dry = Plan { dry_run: true, learned: Some(file.clone()), ..plan_of(folder.path()) };
+    assert_eq!(keep(&dry, learned.clone()), None);
+    assert!(file.read().unwrap().is_empty());
+    assert_eq!(keep(&plan, learned.clone()), None);
+    assert_eq!(Some(file.read().unwrap()), learned);
+    std::fs::write(folder.path().join("learned.json"), "{").unwrap();
+    assert!(keep(&plan, learned).unwrap().contains("learned.json"));
 }
