@@ -41,6 +41,7 @@ mod report;
 mod reproduce;
 mod restore;
 mod run;
+mod signals;
 #[cfg(feature = "research")]
 mod simulate;
 mod slurm;

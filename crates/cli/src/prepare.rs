@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_profile::{FEWEST_TRACES, Profile};
 use symbiont_report::number;
 use symbiont_sim::fast::TableBuilder;
@@ -17,6 +16,7 @@ use symbiont_sim::ready::{CoreUse, Made, TableCache};
 use symbiont_simulated::Cache;
 
 use crate::args::Kept;
+use crate::signals::asking_to_end;
 
 /// Makes the tables of some programs' phases, for cores used so. Reports which of the
 /// programs have phases of few micro-traces.
@@ -130,7 +130,7 @@ impl Bar {
     /// When signals cannot be caught.
     pub fn new() -> anyhow::Result<Self> {
         let stopped = Arc::new(AtomicBool::new(false));
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
+        for signal in asking_to_end() {
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&stopped))?;
             signal_hook::flag::register(signal, Arc::clone(&stopped))?;
         }

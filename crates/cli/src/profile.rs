@@ -13,6 +13,7 @@ use symbiont_profile::vectors::{Vectors, is_vectors};
 use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, PredictorSize, Profile};
 
 use crate::args;
+use crate::signals::heeded;
 
 mod trace;
 pub mod vectors;
@@ -58,7 +59,7 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
         stdout: args.stdout.clone(),
     };
     // The terminal interrupts the program too; what is left then is to clean up.
-    for signal in [SIGINT, SIGQUIT] {
+    for signal in heeded([SIGINT, SIGQUIT]) {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

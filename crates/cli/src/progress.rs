@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_campaign::harness::Progress;
+
+use crate::signals::asking_to_end;
 
 /// Where a campaign's figures come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ const MOMENT: Duration = Duration::from_secs(10);
 impl Terminal {
     pub(crate) fn new(figures: Figures) -> anyhow::Result<Self> {
         let cancelled = Arc::new(AtomicBool::new(false));
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
+        for signal in asking_to_end() {
             // The first asks to stop in good order, the next ends at once.
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&cancelled))?;
             signal_hook::flag::register(signal, Arc::clone(&cancelled))?;

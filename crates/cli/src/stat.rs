@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::SIGINT;
 use symbiont_linux::observe::{self, Watcher, raise_descriptor_limit};
 use symbiont_linux::perf::{Alive, Sharing, Watch, WatchOptions, descriptor_budget, support};
 use symbiont_machine::{ProgramId, ThreadId};
@@ -24,6 +24,7 @@ use symbiont_machine::{ProgramId, ThreadId};
 pub use show::short;
 
 use crate::args::Stat;
+use crate::signals::asking_to_end;
 use account::{Earlier, Subject, totals};
 use plan::Plan;
 use program::Program;
@@ -183,7 +184,7 @@ struct Stop(BTreeMap<i32, Arc<AtomicBool>>);
 impl Stop {
     fn register() -> anyhow::Result<Self> {
         let mut flags = BTreeMap::new();
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
+        for signal in asking_to_end() {
             let flag = Arc::new(AtomicBool::new(false));
             signal_hook::flag::register(signal, Arc::clone(&flag))?;
             flags.insert(signal, flag);

@@ -39,10 +39,11 @@ use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::SIGTERM;
 use symbiont_wire::{SNAPSHOT_SCHEMA, Snapshot};
 
 use crate::args::Top;
+use crate::signals::asking_to_end;
 use clean::cut;
 use screen::Screen;
 use source::Source;
@@ -85,7 +86,8 @@ pub fn top(args: &Top) -> anyhow::Result<()> {
     let no_color = std::env::var_os("NO_COLOR").map(|value| value.to_string_lossy().into_owned());
     let state = State::new(is_plain(no_color.as_deref(), term.as_deref()));
     let signal = Arc::new(AtomicUsize::new(0));
-    for (number, value) in [(SIGTERM, 15), (SIGINT, 2), (SIGHUP, 1)] {
+    for number in asking_to_end() {
+        let value = usize::try_from(number).unwrap_or_default();
         signal_hook::flag::register_usize(number, Arc::clone(&signal), value)?;
     }
     let snapshots = looking(source, args.interval)?;

@@ -54,7 +54,7 @@ use std::io;
 
 pub use command::{Command, CommandError, ExecError};
 pub use in_place::exec_in_place;
-pub use inherited::let_writes_fail;
+pub use inherited::{is_ignored, let_writes_fail};
 pub use job::{Job, Session, VariableError, Variables};
 pub use manager::{Abandoned, Manager, Root, Wake};
 pub use notice::Notice;

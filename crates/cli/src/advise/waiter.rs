@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_linux::launch::Wake;
 use symbiont_linux::machine::Wait;
+
+use crate::signals::asking_to_end;
 
 /// Waits, for a time that begins with the first wait. From its creation on, signals that ask to end are
 /// caught.
@@ -25,7 +26,7 @@ impl Waiter {
     /// When signals cannot be caught.
     pub fn new(time: Duration) -> io::Result<Self> {
         let (signals, write) = UnixStream::pair()?;
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
+        for signal in asking_to_end() {
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
         Ok(Self { time, begun: None, signals })
@@ -56,6 +57,8 @@ impl Wait for Waiter {
 
 #[cfg(test)]
 mod tests {
+    use signal_hook::consts::SIGHUP;
+
     use super::*;
 
     #[test]

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGCHLD, SIGXFSZ};
 
-const ENDS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+use crate::signals::asking_to_end;
 
 /// Rings for signals.
 #[derive(Debug)]
@@ -25,12 +25,12 @@ pub struct Bells {
 }
 
 impl Bells {
-    /// From now on a signal that asks for the end rings. A write past the limit of file sizes fails and does
+    /// From now on a signal that asks for the end rings, unless it is ignored, as behind `nohup`. A write past the limit of file sizes fails and does
     /// not end this process; programs that are started get that signal as usual.
     pub fn new() -> io::Result<Self> {
         let ((ends, ended), (asks, ask)) = (UnixStream::pair()?, UnixStream::pair()?);
         let asked = Arc::new(AtomicUsize::new(0));
-        for signal in ENDS {
+        for signal in asking_to_end() {
             let number = usize::try_from(signal).unwrap_or_default();
             signal_hook::flag::register_usize(signal, Arc::clone(&asked), number)?;
             signal_hook::low_level::pipe::register(signal, ask.try_clone()?)?;

@@ -167,6 +167,26 @@ fn a_signal_ends_a_batch_whose_job_is_stopped() {
 }
 
 #[test]
+fn a_signal_that_is_ignored_as_behind_nohup_ends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = "echo $PPID >>log; until test -e go; do sleep 0.02; done; echo end >>log\n";
+    fs::write(folder.path().join("jobs.txt"), job).unwrap();
+    let batch = symbiont(folder.path(), &["-n", "1"]);
+    let mut ignoring = Command::new("sh");
+    ignoring.current_dir(folder.path()).args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
+    ignoring.arg(batch.get_program()).args(batch.get_args()).stderr(Stdio::null());
+    let mut running = ignoring.spawn().unwrap();
+    until("the job runs", || log(folder.path()).lines().count() == 1);
+    let keeper = Pid::from_raw(log(folder.path()).trim().parse().unwrap()).unwrap();
+    for process in [Pid::from_child(&running), keeper] {
+        kill_process(process, Signal::HUP).unwrap();
+    }
+    fs::write(folder.path().join("go"), "").unwrap();
+    assert!(running.wait().unwrap().success());
+    assert!(log(folder.path()).ends_with("end\n"));
+}
+
+#[test]
 fn a_second_signal_kills_a_job_that_ignores_the_first() {
     let folder = tempfile::tempdir().unwrap();
     let job = "trap 'echo asked >>log' TERM; echo begin >>log; while :; do sleep 0.05; done\n";

@@ -46,6 +46,12 @@ pub fn let_writes_fail() {
     raw::set_ignored(libc::SIGXFSZ, true);
 }
 
+/// Is a signal ignored, as `nohup` and a shell's `&` have it for what they start?
+#[must_use]
+pub fn is_ignored(signal: i32) -> bool {
+    raw::is_ignored(signal)
+}
+
 /// Undoes what the runtime and this process did, right before a program takes this process over.
 pub(super) fn give_back() {
     raw::set_ignored(libc::SIGPIPE, SIGPIPE_IGNORED.load(Ordering::Relaxed));
