@@ -49,7 +49,7 @@ pub use reproduce::Reproduce;
 pub use research::{Analyze, AnalyzePhases, Generate, Profile, Research};
 #[cfg(feature = "research")]
 pub use simulated::{CheckSim, Fidelity, Kept, Machines, OnPairs, Private, Simulate, Workloads};
-pub use slurm::{Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
+pub use slurm::{AskNodes, Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::Class;
@@ -187,6 +187,12 @@ pub struct Run {
     /// [default: 10s at the start, 30s at the end]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub patience: Option<Duration>,
+    /// What a daemon calls the program; `batch` gives it, since its commands are run by a shell
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub called: Option<String>,
+    /// What a daemon knows the program by from one run to the next
+    #[arg(long, value_name = "DIGEST", hide = true)]
+    pub identity: Option<String>,
     /// Keep what was measured and decided in FILE (JSON lines, for `symbiont replay`)
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,

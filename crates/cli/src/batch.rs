@@ -2,6 +2,7 @@
 
 mod bar;
 mod bells;
+mod cores;
 mod dry_run;
 mod execution;
 mod halt;
@@ -24,9 +25,11 @@ use anyhow::Context;
 pub use halt::Halt;
 pub use keeper::keep;
 use symbiont_jobs::{Store, digest_of_text, work};
+use symbiont_topology::HostTopology;
 
 use self::bar::Screen;
 use self::bells::Bells;
+use self::cores::Cores;
 use self::execution::{Execution, Rules, State};
 use self::job_file::Line;
 use self::job_log::JobLog;
@@ -36,7 +39,9 @@ use self::runner::{Runner, Surroundings};
 use self::schedule::{Schedule, Waiting};
 use self::template::Template;
 use crate::args::Batch;
+use crate::client::sockets;
 use crate::identity::{Identities, Identity};
+use crate::knowledge::{UNKNOWN, processor};
 
 /// Runs the jobs of a file.
 pub fn batch(args: &Batch) -> anyhow::Result<()> {
@@ -60,7 +65,10 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
     });
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let slots = args.jobs.slots(cpus);
-    let schedule = Schedule::new(args.order, slots, cpus as f64, known);
+    let processor = processor().unwrap_or_else(|| UNKNOWN.to_owned());
+    // Where the topology cannot be read, no two jobs are taken to share a core.
+    let width = HostTopology::read().map_or(1, |host| host.smt_width());
+    let schedule = Schedule::new(args.order, slots, cpus as f64, known).on_cores(&processor, width);
     let jobs = jobs(lines, &std::env::current_dir().unwrap_or_default());
     let name = |job: &Job| (job.identity.key.clone(), job.identity.name.clone());
     let schedule = schedule.named(jobs.values().map(name).collect());
@@ -86,7 +94,9 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
     let waiting = waiting(&jobs, &left);
     let log = args.joblog.as_deref().map(|path| JobLog::open(path, args.resume)).transpose()?;
     let rules = Rules { slots, retries: args.retries, halt: args.halt };
-    let state = State { store, schedule, surroundings, runner: Runner::new(bells), progress };
+    let cores = Cores::new(sockets(&args.state)?, processor);
+    let runner = Runner::new(bells);
+    let state = State { store, schedule, surroundings, runner, progress, cores };
     let screen = Screen::new(args.bar);
     let mut execution = Execution::new(rules, jobs, state, log, screen, assignment.done.len());
     join(&mut execution, assignment, earlier.running);

@@ -5,16 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use symbiont_daemon::{Client, ClientError, ManagerReport};
+use symbiont_daemon::{Client, ClientError, ManagerReport, SOCKET};
 use symbiont_linux::actuate::visible_state_dirs;
 use symbiont_linux::launch::{Manager, Wake};
 use symbiont_machine::Class;
-use symbiont_wire::{Enrolled, Failure, Quiet, Request, Status};
+use symbiont_wire::{Enrolled, Failure, Info, Quiet, Request, Status};
 
 use crate::args::State;
-
-/// Name of the socket in a state directory.
-pub const SOCKET: &str = "symbiontd.sock";
 
 /// Where a daemon may listen that manages this user's programs: in the given state directory, or
 /// the user's own; then root's, which serves all users.
@@ -31,10 +28,45 @@ pub fn running(state: &State) -> anyhow::Result<Option<PathBuf>> {
     Ok(sockets(state)?.into_iter().find(listens))
 }
 
-/// Connects; where a daemon was killed and is about to be started again, or has no time yet to
+/// `RestartSec=` of the service, and a start on a busy machine.
+const RESTART: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long a daemon may take for a word, before programs run without it.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// Connects; where a daemon was killed a moment ago and is about to be started again, or has no time yet to
 /// accept, it asks for a while.
 fn reach(socket: &Path) -> Result<Client, ClientError> {
-    across_a_restart(ClientError::may_come_back, || Client::connect(socket))
+    let begin = Instant::now();
+    loop {
+        match Client::connect(socket) {
+            Err(error)
+                if error.may_come_back()
+                    && begin.elapsed() < RESTART
+                    && since_last_life(socket).is_some_and(|since| since < RESTART) =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            other => return other,
+        }
+    }
+}
+
+/// How long ago the daemon of a socket last showed that it lives; none: there is no socket.
+fn since_last_life(socket: &Path) -> Option<Duration> {
+    let shown = std::fs::symlink_metadata(socket).ok()?.modified().ok()?;
+    // A clock that was set back says nothing.
+    Some(shown.elapsed().unwrap_or_default())
+}
+
+/// Why programs run without a daemon that listens: it does not answer, as one that was stopped.
+pub fn silent(socket: &Path, wait: Option<Duration>) -> Option<String> {
+    let wait = wait.unwrap_or(SILENT);
+    let answer = Client::connect_within(socket, wait)
+        .and_then(|mut client| client.call::<Info>(Request::GetInfo, &[]));
+    let error = answer.err().filter(|error| !error.is_gone())?;
+    let waited = humantime::format_duration(wait);
+    Some(format!("symbiontd does not answer within {waited}, it may be stopped: {error}"))
 }
 
 /// A connection to the daemon.
@@ -70,17 +102,26 @@ pub fn agree(socket: &Path, policy: Option<&str>) -> anyhow::Result<()> {
     }
 }
 
+/// What a run asks of the daemon for its programs.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The policy; none: the daemon's.
+    pub policy: Option<String>,
+    /// What they are run for.
+    pub class: Class,
+    /// Are daemons that they leave behind managed to their end?
+    pub linger: bool,
+    /// What they are called; none: as their commands.
+    pub name: Option<String>,
+    /// What they are known by from one run to the next; none: their names.
+    pub identity: Option<String>,
+}
+
 /// Hands the programs of a run to the daemon, in place of a manager of their own: `run` holds them
 /// back until this says that they are enrolled.
-pub fn enrol_with_daemon(
-    mut manager: Manager,
-    socket: &Path,
-    policy: Option<&str>,
-    class: Class,
-    linger: bool,
-) {
-    let enrolled =
-        across_a_restart(ClientError::is_gone, || enrol(&manager, socket, policy, class, linger));
+pub fn enrol_with_daemon(mut manager: Manager, socket: &Path, asked: &Asked) {
+    let class = asked.class;
+    let enrolled = across_a_restart(ClientError::is_gone, || enrol(&manager, socket, asked));
     let (programs, notes) = match enrolled {
         Ok(enrolled) => enrolled,
         Err(error) => return manager.fail(&error.to_string()),
@@ -132,9 +173,6 @@ fn across_a_restart<T>(
     is_gone: impl Fn(&ClientError) -> bool,
     mut ask: impl FnMut() -> Result<T, ClientError>,
 ) -> Result<T, ClientError> {
-    /// `RestartSec=` of the service, and a start on a busy machine.
-    const RESTART: Duration = Duration::from_secs(3);
-    const PAUSE: Duration = Duration::from_millis(50);
     let begin = Instant::now();
     loop {
         match ask() {
@@ -149,16 +187,15 @@ fn across_a_restart<T>(
 fn enrol(
     manager: &Manager,
     socket: &Path,
-    policy: Option<&str>,
-    class: Class,
-    linger: bool,
+    asked: &Asked,
 ) -> Result<(Vec<u32>, Vec<String>), ClientError> {
     let mut client = Client::connect(socket)?;
     let (mut programs, mut notes) = (Vec::new(), Vec::new());
     for root in manager.roots() {
-        let policy = policy.map(str::to_owned);
-        let (name, class) = (root.name().to_owned(), named(class));
-        let request = Request::Enrol { name, policy, linger, class, job: None, user: None };
+        let Asked { policy, class, linger, name, identity } = asked.clone();
+        let (name, class) = (name.unwrap_or_else(|| root.name().to_owned()), named(class));
+        let request =
+            Request::Enrol { name, policy, linger, class, job: None, user: None, identity };
         let enrolled: Enrolled = client.call(request, &[root.as_fd()])?;
         programs.push(enrolled.program);
         notes.extend(enrolled.notes);
@@ -218,5 +255,41 @@ mod tests {
         });
         reach(&socket).unwrap();
         again.join().unwrap();
+    }
+
+    #[test]
+    fn a_daemon_that_died_long_ago_is_not_waited_for_and_its_socket_goes() {
+        use std::os::unix::net::UnixListener;
+
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join(SOCKET);
+        drop(UnixListener::bind(&socket).unwrap());
+        let an_hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+        let touched = std::process::Command::new("touch")
+            .args(["-d", &humantime::format_rfc3339(an_hour_ago).to_string()])
+            .arg(&socket)
+            .status();
+        assert!(touched.unwrap().success());
+        assert!(since_last_life(&socket).unwrap() > RESTART);
+        assert!(reach(&socket).is_err_and(|error| error.may_come_back()));
+        symbiont_daemon::remove_dead_socket(folder.path());
+        assert!(!socket.exists());
+        // One that lives stays.
+        let _living = UnixListener::bind(&socket).unwrap();
+        symbiont_daemon::remove_dead_socket(folder.path());
+        assert!(socket.exists());
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_answer_is_named_after_a_moment() {
+        use std::os::unix::net::UnixListener;
+
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join(SOCKET);
+        assert_eq!(silent(&socket, None), None, "there is none");
+        // It accepts nothing, as one that is stopped.
+        let _stopped = UnixListener::bind(&socket).unwrap();
+        let why = silent(&socket, Some(Duration::from_millis(50))).unwrap();
+        assert!(why.contains("does not answer within 50ms"), "{why}");
     }
 }

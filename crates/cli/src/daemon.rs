@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rustix::process::geteuid;
 use sd_notify::NotifyState;
-use symbiont_daemon::{Chosen, Config, Daemon, serve};
+use symbiont_daemon::{Chosen, Config, Daemon, SOCKET, serve};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::machine::CountOptions;
 use symbiont_linux::observe::raise_descriptor_limit;
@@ -15,7 +15,6 @@ use symbiont_policy::{Settings, find};
 use symbiont_topology::HostTopology;
 
 use crate::args::{Daemon as Args, Knowledge};
-use crate::client::SOCKET;
 use crate::doctor::catalogue::read_or_find;
 use crate::identity::learned_file;
 use crate::knowledge::{self, Fitting};

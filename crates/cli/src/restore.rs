@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use symbiont_daemon::{SOCKET, remove_dead_socket};
 use symbiont_linux::actuate::{
-    Restored, StateDirError, all_state_dirs, default_state_dir, is_manager_ending, restore,
+    Lock, Restored, StateDirError, all_state_dirs, default_state_dir, is_manager_ending, restore,
 };
 use symbiont_topology::HostTopology;
 
@@ -25,6 +26,13 @@ pub fn run(args: &Restore) -> anyhow::Result<()> {
         Some(dir) => restore(&host, dir)?,
         None => restore_all(&host),
     };
+    let dirs = given.clone().map_or_else(all_state_dirs, |dir| vec![dir]);
+    for dir in dirs.into_iter().filter(|dir| dir.join(SOCKET).exists()) {
+        // A manager that lives has the lock.
+        if let Ok(_lock) = Lock::acquire(&dir, &[]) {
+            remove_dead_socket(&dir);
+        }
+    }
     if args.json {
         say!("{}", serde_json::to_string_pretty(&restored)?);
     } else {

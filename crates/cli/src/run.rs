@@ -24,7 +24,7 @@ use symbiont_policy::{KnownActivity, Settings, find};
 use symbiont_topology::HostTopology;
 
 use crate::args::{EnrolBy, Narrow, ReportForm, Run, SeeBy};
-use crate::client::{self, enrol_with_daemon};
+use crate::client::{self, Asked, enrol_with_daemon};
 use crate::doctor::catalogue::read_or_find;
 use crate::identity::learned_file;
 #[cfg(feature = "research")]
@@ -62,7 +62,8 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         refuse_what_a_daemon_cannot(args)?;
     }
     let plan = plan(args, &jobs, record.as_ref())?;
-    if let Some(socket) = &daemon {
+    let silent = daemon.as_deref().and_then(|socket| client::silent(socket, args.patience));
+    if let (Some(socket), None) = (&daemon, &silent) {
         client::agree(socket, args.policy.as_deref())?;
     }
     let report_file = args.report_file.as_deref().map(create).transpose()?;
@@ -71,10 +72,19 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
     // A program that is managed already needs no second manager.
     let state_dirs = [vec![plan.state_dir.clone()], visible_state_dirs()].concat();
     let nested = managed_by(std::process::id(), &state_dirs);
-    let (asked, class, linger) = (args.policy.clone(), args.class(), args.linger);
+    let asked = Asked {
+        policy: args.policy.clone(),
+        class: args.class(),
+        linger: args.linger,
+        name: args.called.clone(),
+        identity: args.identity.clone(),
+    };
     let manage = move |manager: Manager| match (nested, &daemon) {
         (Some(pid), _) => manager.fail(&format!("process {pid} manages it already")),
-        (None, Some(socket)) => enrol_with_daemon(manager, socket, asked.as_deref(), class, linger),
+        (None, Some(socket)) => match &silent {
+            Some(why) => manager.fail(why),
+            None => enrol_with_daemon(manager, socket, &asked),
+        },
         (None, None) => manage(manager, &plan),
     };
     let say = |said: Notice<'_>| match said {

@@ -34,8 +34,9 @@ use self::metrics::Metrics;
 use self::nodes::Poller;
 use self::released::Journal;
 use self::releaser::{ReleaseOptions, Releaser};
-use crate::args::{Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
+use crate::args::{AskNodes, Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
 use crate::identity::default_store;
+use crate::signals::heeded;
 
 /// How often one that looks once looks whether jobs have started.
 const SETTLES_EVERY: Duration = Duration::from_secs(1);
@@ -63,7 +64,7 @@ fn files(args: &SlurmFiles) -> anyhow::Result<(PathBuf, PathBuf)> {
 
 fn release(args: &Slurm, store_path: &Path, decisions: &Decisions) -> anyhow::Result<()> {
     let ends = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in heeded([SIGINT, SIGTERM]) {
         signal_hook::flag::register(signal, Arc::clone(&ends))?;
     }
     let mut commands = Commands::until(Arc::clone(&ends));
@@ -99,12 +100,13 @@ fn release(args: &Slurm, store_path: &Path, decisions: &Decisions) -> anyhow::Re
     let (store, journal) = (Store::new(store_path), Journal::next_to(store_path));
     let (known, released) = (store.read()?, journal.read()?);
     let mut releaser = Releaser::new(commands, options, store, known, (journal, released));
-    if let Some(path) = &args.model {
-        let poller = Poller::start(args.node_port, ASKED_EVERY)?;
-        let model = read_model(path)?;
-        if let Some(doubt) = doubt(&model) {
+    let AskNodes { model: path, ask_nodes } = &args.ask;
+    if *ask_nodes || path.is_some() {
+        let model = path.as_deref().map(read_model).transpose()?;
+        for (path, doubt) in path.iter().zip(model.as_ref().and_then(doubt)) {
             note!("symbiont: {}: {doubt}", path.display());
         }
+        let poller = Poller::start(args.node_port, ASKED_EVERY)?;
         releaser = releaser.with_daemons(Daemons::new(model, poller));
     }
     let is_once = args.once || args.dry_run;

@@ -81,10 +81,24 @@ impl From<CallError> for ClientError {
     }
 }
 
+/// Name of the socket in a state directory.
+pub const SOCKET: &str = "symbiontd.sock";
+
+/// Removes the socket that a daemon left when it was killed. The caller has the directory's lock, so that no daemon
+/// begins to listen meanwhile.
+pub fn remove_dead_socket(state_dir: &Path) {
+    let socket = state_dir.join(SOCKET);
+    if Client::connect(&socket).is_err_and(|error| error.may_come_back()) {
+        // One that stays is refused, and no client waits for it for long.
+        let _ = std::fs::remove_file(&socket);
+    }
+}
+
 /// A connection to a daemon.
 #[derive(Debug)]
 pub struct Client {
     stream: UnixStream,
+    within: Duration,
     path: PathBuf,
     received: FrameBuffer,
 }
@@ -95,10 +109,18 @@ impl Client {
     /// # Errors
     /// [`ClientError::NotRunning`] when none does.
     pub fn connect(path: &Path) -> Result<Self, ClientError> {
+        Self::connect_within(path, TIMEOUT)
+    }
+
+    /// The same; each answer is waited for so long.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn connect_within(path: &Path, within: Duration) -> Result<Self, ClientError> {
         let not_running = |source| ClientError::NotRunning { path: path.to_owned(), source };
         let stream = UnixStream::connect(path).map_err(not_running)?;
-        stream.set_write_timeout(Some(TIMEOUT)).map_err(not_running)?;
-        Ok(Self { stream, path: path.to_owned(), received: FrameBuffer::default() })
+        stream.set_write_timeout(Some(within)).map_err(not_running)?;
+        Ok(Self { stream, within, path: path.to_owned(), received: FrameBuffer::default() })
     }
 
     /// Calls, and waits for the answer.
@@ -161,13 +183,13 @@ impl Client {
     }
 
     fn receive(&mut self) -> Result<Reply, ClientError> {
-        let deadline = Instant::now() + TIMEOUT;
+        let begin = Instant::now();
         loop {
             let frame = self.received.next_frame();
             if let Some(frame) = frame.map_err(|error| ClientError::Malformed(error.to_string()))? {
                 return Ok(Reply::from_frame(&frame)?);
             }
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = self.within.saturating_sub(begin.elapsed());
             let left = left.max(Duration::from_millis(1));
             let mut bytes = [0; 8192];
             let got = self

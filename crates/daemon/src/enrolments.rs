@@ -36,6 +36,9 @@ pub struct Enrolment {
     /// Its job, as the job manager numbers it.
     #[serde(default)]
     pub job: Option<u64>,
+    /// What it is known by from one run to the next; none: its name.
+    #[serde(default)]
+    pub identity: Option<String>,
     /// Its processes.
     pub processes: Vec<ProcessBirth>,
 }
@@ -82,8 +85,8 @@ impl File {
                     ProcessBirth { process: thread.id.process, born: thread.id.born }
                 });
                 let (name, uid) = (program.name.clone(), program.enrolled_by);
-                let (class, job) = (program.class, program.job);
-                Enrolment { name, uid, class, job, processes: births.collect() }
+                let (class, job, identity) = (program.class, program.job, program.identity.clone());
+                Enrolment { name, uid, class, job, identity, processes: births.collect() }
             })
             .filter(|enrolment| !enrolment.processes.is_empty())
             .collect();
@@ -127,6 +130,7 @@ mod tests {
             uid: 1000,
             class: Class::Latency,
             job: Some(7),
+            identity: Some("ab01".to_owned()),
             processes,
         };
         file.write(std::slice::from_ref(&one)).unwrap();

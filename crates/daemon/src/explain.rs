@@ -69,6 +69,7 @@ pub fn program_status(known: &StepContext<'_>, id: ProgramId) -> ProgramStatus {
         reason: reason.unwrap_or_default().into_owned(),
         predicted_slowdown: mean(&predicted),
         quiet: None,
+        next_to: Vec::new(),
     }
 }
 

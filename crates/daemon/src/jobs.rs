@@ -8,6 +8,7 @@
 //! [`JobAccounts::observe`] adds, after each step of the loop and for each thread of a job, the stack that the
 //! policy estimates for the thread alone ([`Policy::stack_alone`]), weighted by the time for which it ran. Sums
 //! are kept by job and core type; of a thread only for how long it has run. A job that has ended is kept for [`KEPT`].
+//! Of jobs that share a core is kept what the policy has learned of the pair ([`Together`]).
 //!
 //! # Terms and units
 //! *Job*: all programs with one number of the job manager. Shares are of the stack's sum; times in seconds.
@@ -18,6 +19,8 @@
 //!   (`jobs_that_ended_are_kept_for_a_while_and_are_bounded`).
 //! - All time of a thread counts, and once, also over an exec (`time_before_an_exec_counts_once`).
 //! - What the policy does not estimate is absent (`a_policy_without_stacks_gives_run_times_only`).
+//! - What the policy has learned of jobs that shared a core is reported, also after their end
+//!   (`what_was_learned_of_jobs_that_shared_a_core_is_reported`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +29,9 @@ use symbiont_control::Step;
 use symbiont_machine::{ProgramId, Timestamp};
 use symbiont_policy::Policy;
 use symbiont_topology::{CoreKind, Topology};
-use symbiont_wire::jobs::{CoreType, Job, JobStack, NodeJobs, VERSION};
+use symbiont_wire::jobs::{CoreType, Job, JobStack, NextToJob, NodeJobs, VERSION};
+
+use crate::together::Together;
 
 /// How long a job is reported after its end.
 const KEPT: Duration = Duration::from_secs(600);
@@ -49,6 +54,7 @@ pub struct JobAccounts {
     /// How long the threads of jobs had run at the last step, by process, number and birth: an exec changes none
     /// of these.
     run_times: BTreeMap<(u32, u32, u64), Duration>,
+    together: Together<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +83,10 @@ impl JobAccounts {
     ) {
         let now = step.sample.at;
         self.keep(now, programs);
+        let job = |program| programs.get(&program).map(|of: &JobOf| of.job);
+        self.together.observe(step, topology, policy, job);
+        let jobs = &self.jobs;
+        self.together.retain(|job| jobs.contains_key(&job));
         let before = std::mem::take(&mut self.run_times);
         for thread in &step.sample.threads {
             let Some(of) = programs.get(&thread.program) else { continue };
@@ -144,8 +154,18 @@ impl JobAccounts {
             processor: processor.map(str::to_owned),
             policy: policy.to_owned(),
             core_types: widths.into_iter().map(core_type).collect(),
-            jobs: self.jobs.iter().map(|(job, account)| account.report(*job)).collect(),
+            jobs: self.jobs.iter().map(|(job, account)| self.job(*job, account)).collect(),
         }
+    }
+
+    fn job(&self, job: u64, account: &Account) -> Job {
+        let next_to = self.together.of(job);
+        let next_to = next_to.map(|(job, next)| NextToJob {
+            job,
+            ln: next.ln,
+            together_s: next.together.as_secs_f64(),
+        });
+        Job { next_to: next_to.collect(), ..account.report(job) }
     }
 }
 
@@ -165,6 +185,7 @@ impl Account {
             ended: self.ended.is_some(),
             run_time_s: self.run_time.as_secs_f64(),
             stacks: self.stacks.iter().filter_map(stack).collect(),
+            next_to: Vec::new(),
         }
     }
 }

@@ -51,9 +51,10 @@ mod rules;
 mod serve;
 mod service;
 mod snapshot;
+mod together;
 
 pub use access::{Owner, Peer};
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, SOCKET, remove_dead_socket};
 pub use config::{Config, ConfigError, MetricsConfig};
 pub use hub::Hub;
 pub use jobs::{JobAccounts, JobOf};

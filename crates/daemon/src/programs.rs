@@ -31,6 +31,8 @@ pub struct Program {
     pub linger: bool,
     /// Its job, as the job manager numbers it.
     pub job: Option<u64>,
+    /// What it is known by from one run to the next; none: its name.
+    pub identity: Option<String>,
     /// Are its first processes held back as root, until they execute the program as its owner?
     pub is_held_back: bool,
 }

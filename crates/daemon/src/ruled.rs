@@ -137,7 +137,7 @@ impl Ruled {
         let peer = Peer { uid: own_uid(), pid: std::process::id() };
         let class = found.verdict.class;
         let (name, linger) = (found.name.as_str(), true);
-        let wanted = Wanted { name, class, linger, job: None, user: None };
+        let wanted = Wanted { name, class, linger, job: None, user: None, identity: None };
         let (id, _) =
             service.take_in(managed, peer, wanted, vec![root]).map_err(|why| why.to_string())?;
         let origin = Origin { group: found.group.clone(), class, process: found.process };

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use symbiont_control::{ControlError, Controller};
 use symbiont_linux::actuate::{Lock, LockError, RestoreReport, restore};
-use symbiont_linux::launch::{MANAGER_NICE, be_urgent};
+use symbiont_linux::launch::{MANAGER_NICE, be_urgent, is_ignored};
 use symbiont_linux::machine::{CountOptions, LinuxError, LinuxMachine, MachineOptions};
 use symbiont_linux::observe::WatchOptions;
 use symbiont_machine::{Ability, Machine};
@@ -235,6 +236,7 @@ fn run(
             }
         }
         (daemon.alive)();
+        show_life(&daemon.socket);
         let quantum = pause.next(service.quantum, is_busy(managed));
         while !managed.machine().ended() {
             managed.machine_mut().wait(quantum).map_err(|error| lost(&error))?;
@@ -386,7 +388,7 @@ fn enrol_again(
     before: Vec<Enrolment>,
     log: &mut dyn FnMut(&str),
 ) {
-    for Enrolment { name, uid, class, job, processes } in before {
+    for Enrolment { name, uid, class, job, identity, processes } in before {
         let peer = Peer { uid, pid: 0 };
         let alive: Vec<OwnedProcess> = processes
             .iter()
@@ -396,7 +398,8 @@ fn enrol_again(
         if alive.is_empty() {
             continue;
         }
-        let wanted = Wanted { name: &name, class, linger: true, job, user: None };
+        let identity = identity.as_deref();
+        let wanted = Wanted { name: &name, class, linger: true, job, user: None, identity };
         match service.take_in(managed, peer, wanted, alive) {
             Ok(_) => log(&format!("{name} of user {uid} is managed again")),
             Err(failure) => log(&format!("{name} of user {uid} is not managed again: {failure}")),
@@ -428,13 +431,24 @@ impl Pause {
 /// Descriptors that are readable after a signal: one that asks to end, and SIGHUP.
 fn signals() -> io::Result<(OwnedFd, OwnedFd)> {
     let (end, end_writer) = UnixStream::pair()?;
-    signal_hook::low_level::pipe::register(SIGTERM, end_writer.try_clone()?)?;
-    signal_hook::low_level::pipe::register(SIGINT, end_writer)?;
+    // A shell's `&` has SIGINT ignored.
+    for signal in [SIGTERM, SIGINT].into_iter().filter(|signal| !is_ignored(*signal)) {
+        signal_hook::low_level::pipe::register(signal, end_writer.try_clone()?)?;
+    }
     let (reload, reload_writer) = UnixStream::pair()?;
     reload.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(SIGHUP, reload_writer)?;
     Ok((end.into(), reload.into()))
 }
+
+/// Marks the socket's name with the time: after a crash clients see by it how long ago the daemon died.
+fn show_life(socket: &Path) {
+    let now = Timestamps { last_access: UTIME_NOW, last_modification: UTIME_NOW };
+    // Where that cannot be, clients wait for no next daemon.
+    let _ = utimensat(CWD, socket, &now, AtFlags::empty());
+}
+
+const UTIME_NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
 
 /// The listening socket's name, which goes with this value.
 #[derive(Debug)]
@@ -473,6 +487,12 @@ impl Drop for Socket {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use symbiont_policy::{LearnedPairs, LearnedProgram, NextTo};
+    use symbiont_wire::Request;
+
     use super::*;
 
     /// Leaves all threads to the OS, once.
@@ -514,6 +534,79 @@ mod tests {
         let error = ended.unwrap_err().to_string();
         assert!(error.contains("panicked") && error.contains("second decision"), "{error}");
         assert!(!state_dir.join("socket").exists());
+    }
+
+    /// Has learned something else each time that it is asked.
+    struct Learns(Arc<AtomicU32>);
+
+    fn pairs(ln: f64) -> LearnedPairs {
+        let next_to = vec![NextTo { program: "b".to_owned(), ln, variance: 1e-4 }];
+        let core = symbiont_topology::CoreKind::Performance;
+        LearnedPairs { programs: vec![LearnedProgram { program: "a".to_owned(), core, next_to }] }
+    }
+
+    impl Policy for Learns {
+        fn name(&self) -> &'static str {
+            "learns"
+        }
+
+        fn place(&mut self, _: &symbiont_policy::View<'_>) -> symbiont_machine::Placement {
+            symbiont_machine::Placement::new()
+        }
+
+        fn learned(&self) -> Option<LearnedPairs> {
+            Some(pairs(-0.1 * f64::from(1 + self.0.fetch_add(1, Ordering::Relaxed))))
+        }
+    }
+
+    #[test]
+    fn what_was_learned_is_kept_before_a_reload_chooses_anew_and_not_after_a_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        let state_dir = folder.path().join("state");
+        let socket = state_dir.join("socket");
+        let file = LearnedFile::new(&folder.path().join("learned.json"), "A processor");
+        let (asked, panics) = (Arc::new(AtomicU32::new(0)), AtomicBool::new(false));
+        let chosen_with = Mutex::new(Vec::new());
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let begin = Instant::now();
+                let mut client = loop {
+                    match crate::Client::connect(&socket) {
+                        Ok(client) => break client,
+                        Err(error) => assert!(begin.elapsed().as_secs() < 60, "{error}"),
+                    }
+                    std::thread::sleep(Duration::from_millis(5));
+                };
+                let reloaded: Result<Reloaded, _> = client.call(Request::Reload, &[]);
+                panics.store(true, Ordering::Relaxed);
+                reloaded.unwrap();
+            });
+            serve(Daemon {
+                config: Config::default(),
+                reread: &|| Ok(Config::default()),
+                choose: &|_| {
+                    chosen_with.lock().unwrap().push(file.read());
+                    let quantum = Duration::from_millis(5);
+                    Ok(Chosen { policy: Box::new(Learns(Arc::clone(&asked))), quantum })
+                },
+                counting: CountOptions::default(),
+                rules: Vec::new(),
+                socket: socket.clone(),
+                state_dir: state_dir.clone(),
+                learned: Some(file.clone()),
+                published: Vec::new(),
+                for_all_users: false,
+                log: &mut |_| {},
+                ready: &mut || {},
+                alive: &mut || assert!(!panics.load(Ordering::Relaxed), "enough"),
+            })
+        });
+        let error = ended.unwrap_err().to_string();
+        assert!(error.contains("enough"), "{error}");
+        let chosen_with = chosen_with.into_inner().unwrap();
+        assert_eq!(chosen_with, [Ok(LearnedPairs::default()), Ok(pairs(-0.1))]);
+        assert_eq!(file.read(), Ok(pairs(-0.1)));
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "a policy that panicked is not asked");
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::process::owner_of;
 use crate::programs::{Program, Programs};
 use crate::quiet::Watch;
 use crate::snapshot::RecentMoves;
+use crate::together::Together;
 use crate::{OwnedProcess, Owner, Peer, enrolments};
 
 /// The machine that the daemon manages.
@@ -52,6 +53,7 @@ pub struct Service {
     processor: Option<String>,
     /// Which other threads run on the cores of programs that are measured.
     quiet: Watch,
+    together: Together<ProgramId>,
     own_cpus: OwnCpus,
     /// The last moves; shown by `top`.
     recent_moves: RecentMoves,
@@ -75,7 +77,12 @@ pub struct Wanted<'a> {
     pub job: Option<u64>,
     /// The user that it will run as, where it is held back as root.
     pub user: Option<u32>,
+    /// What it is known by from one run to the next; none: its name.
+    pub identity: Option<&'a str>,
 }
+
+/// Characters of an identity.
+const MOST_IDENTITY: usize = 64;
 
 impl<'a> Wanted<'a> {
     fn new(name: &'a str, class: Option<&str>, linger: bool) -> Result<Self, Failure> {
@@ -83,7 +90,7 @@ impl<'a> Wanted<'a> {
         let class =
             class.map_err(|error: UnknownClass| Failure::Refused { reason: error.to_string() })?;
         let class = class.unwrap_or_default();
-        Ok(Self { name, class, linger, job: None, user: None })
+        Ok(Self { name, class, linger, job: None, user: None, identity: None })
     }
 }
 
@@ -114,6 +121,7 @@ impl Service {
                 &std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default(),
             ),
             quiet: Watch::default(),
+            together: Together::default(),
             own_cpus: OwnCpus::default(),
             recent_moves: RecentMoves::default(),
             detached: BTreeSet::new(),
@@ -141,11 +149,12 @@ impl Service {
             Request::GetInterfaceDescription { interface } => {
                 (description(interface), Effect::None)
             }
-            Request::Enrol { name, policy, linger, class, job, user } => {
+            Request::Enrol { name, policy, linger, class, job, user, identity } => {
                 let agreed = self.agree(policy.as_deref()).and_then(|()| peer.may_state(*user));
                 let wanted = agreed.and_then(|()| Wanted::new(name, class.as_deref(), *linger));
                 let enrolled = wanted.and_then(|wanted| {
-                    let wanted = Wanted { job: *job, user: *user, ..wanted };
+                    let wanted =
+                        Wanted { job: *job, user: *user, identity: identity.as_deref(), ..wanted };
                     self.enrol(managed, peer, wanted, descriptors)
                 });
                 (reply(enrolled), Effect::Step)
@@ -252,6 +261,13 @@ impl Service {
             }
         };
         managed.machine_mut().set_user(id, owner);
+        let is_digest = |text: &&str| {
+            (1..=MOST_IDENTITY).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
+        };
+        let identity = wanted.identity.filter(is_digest).map(str::to_owned);
+        if let Some(identity) = &identity {
+            managed.machine_mut().set_identity(id, identity);
+        }
         self.new_roots.extend(roots.iter().map(OwnedProcess::pid));
         let program = Program {
             name: wanted.name.chars().take(256).collect(),
@@ -260,6 +276,7 @@ impl Service {
             enrolled_by: peer.uid,
             linger: wanted.linger,
             job: wanted.job,
+            identity,
             is_held_back: wanted.user.is_some(),
             roots,
             since: Instant::now(),

@@ -301,6 +301,7 @@ mod tests {
                 since,
                 linger: true,
                 job: None,
+                identity: None,
                 is_held_back: false,
             };
             programs.insert(ProgramId(id), program);

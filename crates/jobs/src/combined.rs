@@ -1,17 +1,22 @@
-//! Slowdowns from CPI stacks where they are known, from run times elsewhere.
+//! Slowdowns from what is known of programs: from their CPI stacks, from what was learned of them on shared cores, from
+//! run times elsewhere.
+//!
+//! What was learned on cores says how co-runners differ for a program, not how fast it is alone: the slowdown next to
+//! average ones is that of run times.
 
 use symbiont_model::{Model, Shares};
 
-use crate::{Learned, Modelled, Numbering, Observations, Predict, Program, Stack};
+use crate::{Learned, Modelled, Numbering, Observations, Predict, Program, SharedCores, Stack};
 
 /// Of less CPU time a stack says little, seconds.
 const LEAST_COUNTED_S: f64 = 1.0;
 
-/// Predicts by the interference model where the program and all its co-runners have stacks; from run times
-/// elsewhere.
+/// Predicts by the interference model where the program and all its co-runners have stacks; by what was learned on
+/// cores where it was next to all of them; from run times elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Combined {
     modelled: Option<Modelled>,
+    shared_cores: SharedCores,
     learned: Learned,
 }
 
@@ -20,6 +25,8 @@ pub struct Combined {
 pub enum Basis {
     /// The CPI stacks of all of them.
     Stacks,
+    /// What was learned of them on shared cores.
+    SharedCores,
     /// How long runs took, and next to what.
     RunTimes,
 }
@@ -28,7 +35,13 @@ impl Combined {
     /// From run times alone.
     #[must_use]
     pub fn of_run_times(learned: Learned) -> Self {
-        Self { modelled: None, learned }
+        Self { modelled: None, shared_cores: SharedCores::default(), learned }
+    }
+
+    /// Also from what was learned on shared cores.
+    #[must_use]
+    pub fn with_shared_cores(self, shared_cores: SharedCores) -> Self {
+        Self { shared_cores, ..self }
     }
 
     /// From the stacks that are known of numbered programs too, by a model; on nodes whose cores `width` of
@@ -45,15 +58,19 @@ impl Combined {
         let stack = |key| shares(record(key)?.stack.as_ref()?, model);
         let stacks = numbering.keys().iter().map(stack).collect();
         // Each stack has the model's components.
-        Self { modelled: Modelled::new(model, stacks, width).ok(), learned }
+        let modelled = Modelled::new(model, stacks, width).ok();
+        Self { modelled, ..Self::of_run_times(learned) }
     }
 
     /// What the slowdown of a program next to others is predicted from.
     #[must_use]
     pub fn basis(&self, victim: Program, co_runners: &[Program]) -> Basis {
-        match self.by_stacks(victim, co_runners) {
-            Some(_) => Basis::Stacks,
-            None => Basis::RunTimes,
+        if self.by_stacks(victim, co_runners).is_some() {
+            Basis::Stacks
+        } else if self.shared_cores.against_average(victim, co_runners).is_some() {
+            Basis::SharedCores
+        } else {
+            Basis::RunTimes
         }
     }
 
@@ -64,8 +81,13 @@ impl Combined {
 
 impl Predict for Combined {
     fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
-        let by_stacks = self.by_stacks(victim, co_runners);
-        by_stacks.unwrap_or_else(|| self.learned.slowdown(victim, co_runners))
+        if let Some(slowdown) = self.by_stacks(victim, co_runners) {
+            return slowdown;
+        }
+        match self.shared_cores.against_average(victim, co_runners) {
+            Some(ln) => self.learned.next_to_average(victim, co_runners) * ln.exp(),
+            None => self.learned.slowdown(victim, co_runners),
+        }
     }
 }
 
@@ -83,7 +105,7 @@ fn shares(stack: &Stack, model: &Model) -> Option<Shares> {
 mod tests {
     use super::*;
     use crate::modelled::tests::model;
-    use crate::{Demand, ProgramKey};
+    use crate::{Demand, NextTo, ProgramKey};
 
     fn key(digest: &str) -> ProgramKey {
         ProgramKey { user: 0, digest: digest.to_owned() }
@@ -136,5 +158,28 @@ mod tests {
         let (one, others) = (Program(0), [Program(0)]);
         assert_eq!(combined.basis(one, &others), Basis::RunTimes);
         assert_eq!(combined.slowdown(one, &others), 2.0);
+    }
+
+    #[test]
+    fn what_was_learned_on_cores_predicts_where_it_is_known_of_all() {
+        let mut all = Observations::default();
+        for (other, ln) in [("b", -0.3), ("c", -0.1)] {
+            let next = NextTo { processor: "P".to_owned(), ln, together_s: 10.0 };
+            all.add_next_to((&key("a"), "a"), &key(other), 1, &next);
+        }
+        let mut numbering = Numbering::of(&all);
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|one| numbering.number(&key(one)));
+        // Two of four programs use more CPUs than there are: 2 instead of 1.6.
+        let demand = Demand { used: vec![Some(1.0); 4], cpus: 1.6 };
+        let shared_cores = SharedCores::new(&all, &numbering, "P", 2);
+        let combined =
+            Combined::of_run_times(Learned::fit(&[], demand)).with_shared_cores(shared_cores);
+        let close = |slowdown: f64, ln: f64| (slowdown - 1.25 * ln.exp()).abs() < 1e-9;
+        assert!(close(combined.slowdown(a, &[b]), 0.1) && close(combined.slowdown(a, &[c]), -0.1));
+        assert_eq!(combined.basis(a, &[b]), Basis::SharedCores);
+        for (victim, other) in [(a, d), (b, a)] {
+            assert!(close(combined.slowdown(victim, &[other]), 0.0));
+            assert_eq!(combined.basis(victim, &[other]), Basis::RunTimes);
+        }
     }
 }

@@ -175,6 +175,27 @@ impl Learned {
         learned
     }
 
+    /// Slowdown of a program next to so many average ones.
+    pub(crate) fn next_to_average(&self, victim: Program, co_runners: &[Program]) -> f64 {
+        let sensitivity = self.sensitivity.get(&victim).copied().unwrap_or(0.0);
+        self.with_effects(victim, co_runners, |_| self.general + sensitivity)
+    }
+
+    fn with_effects(
+        &self,
+        victim: Program,
+        co_runners: &[Program],
+        effect: impl Fn(Program) -> f64,
+    ) -> f64 {
+        if co_runners.is_empty() {
+            return 1.0;
+        }
+        let demand = |&program: &Program| self.demand.of(program, self.average);
+        let used = demand(&victim) + co_runners.iter().map(demand).sum::<f64>();
+        let effects: f64 = co_runners.iter().map(|&other| effect(other)).sum();
+        self.demand.slowdown(used) * effects.clamp(BOUNDS.0, BOUNDS.1).exp()
+    }
+
     fn effect(&self, victim: Program, other: Program) -> f64 {
         let of = |terms: &HashMap<Program, f64>, one| terms.get(&one).copied().unwrap_or(0.0);
         let pair = self.pairs.get(&(victim, other)).copied().unwrap_or(0.0);
@@ -184,13 +205,7 @@ impl Learned {
 
 impl Predict for Learned {
     fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
-        if co_runners.is_empty() {
-            return 1.0;
-        }
-        let demand = |&program: &Program| self.demand.of(program, self.average);
-        let used = demand(&victim) + co_runners.iter().map(demand).sum::<f64>();
-        let effects: f64 = co_runners.iter().map(|&other| self.effect(victim, other)).sum();
-        self.demand.slowdown(used) * effects.clamp(BOUNDS.0, BOUNDS.1).exp()
+        self.with_effects(victim, co_runners, |other| self.effect(victim, other))
     }
 }
 

@@ -15,7 +15,8 @@
 //! | the slowdown of a program next to others | [`Predict`] |
 //! | by the interference model, where CPI stacks are counted | [`Modelled`] |
 //! | from runs that took longer next to some than to others, where not | [`Learned`] |
-//! | whichever of the two is known more of | [`Combined`] |
+//! | from what managers of nodes have learned of programs on one core | [`SharedCores`] |
+//! | whichever of these is known | [`Combined`] |
 //! | what is known of each program of each user, in a file | [`Observations`], [`Store`] |
 //! | what ran next to what | [`Account`] |
 //! | queue and nodes as Slurm's commands write them | [`slurm`] |
@@ -37,6 +38,7 @@ mod modelled;
 mod observed;
 mod predict;
 mod queue;
+mod shared_cores;
 pub mod slurm;
 mod store;
 pub mod swf;
@@ -49,9 +51,10 @@ pub use digest::{digest, digest_of_text, work};
 pub use learned::{CoRun, Demand, Learned};
 pub use modelled::Modelled;
 pub use observed::{
-    MOST_PROGRAMS, MOST_RUNS, NotAKey, Numbering, Observations, ProgramKey, ProgramRecord, Run,
-    Stack, learn,
+    MOST_PROGRAMS, MOST_RUNS, NextTo, NotAKey, Numbering, Observations, ProgramKey, ProgramRecord,
+    Run, Stack, learn,
 };
 pub use predict::{Flat, Predict};
 pub use queue::{Choice, Job, Node, Program, Reason, Release, Rules, Running};
+pub use shared_cores::SharedCores;
 pub use store::{Store, StoreError};

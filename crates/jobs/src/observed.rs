@@ -20,6 +20,9 @@ pub const MOST_PROGRAMS: usize = 2048;
 /// Co-runners that are kept of a run, those that ran longest next to it.
 const MOST_CO_RUNNERS: usize = 16;
 
+/// Programs on its cores that are kept of one, those that were together with it longest.
+const MOST_NEXT_TO: usize = 64;
+
 /// A program: the digest of its executable, and its user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProgramKey {
@@ -97,6 +100,18 @@ pub struct Stack {
 /// CPU time after which what was counted long ago weighs half, seconds.
 const STACK_MEMORY_S: f64 = 600.0;
 
+/// What a co-runner on a core does to a program, as the manager of a node has learned it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NextTo {
+    /// The processor on which it was learned, as its firmware names it.
+    pub processor: String,
+    /// What it adds to the natural logarithm of the program's instructions per cycle; to be compared with other
+    /// co-runners of the same program.
+    pub ln: f64,
+    /// CPU time of the program next to it, seconds.
+    pub together_s: f64,
+}
+
 /// All that is known of one program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRecord {
@@ -108,6 +123,9 @@ pub struct ProgramRecord {
     pub runs: VecDeque<Run>,
     /// Its CPI stack, where events are counted.
     pub stack: Option<Stack>,
+    /// Programs that it shared cores with, where that is learned.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub next_to: BTreeMap<ProgramKey, NextTo>,
 }
 
 /// What is known of all programs.
@@ -130,6 +148,16 @@ impl Observations {
     #[must_use]
     pub fn records(&self) -> &BTreeMap<ProgramKey, ProgramRecord> {
         &self.programs
+    }
+
+    /// The processor on which programs shared cores longest, if they did.
+    #[must_use]
+    pub fn processor_of_most_pairs(&self) -> Option<&str> {
+        let mut times: BTreeMap<&str, f64> = BTreeMap::new();
+        for next in self.programs.values().flat_map(|record| record.next_to.values()) {
+            *times.entry(next.processor.as_str()).or_default() += next.together_s;
+        }
+        times.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(processor, _)| processor)
     }
 
     /// Adds a run.
@@ -174,6 +202,32 @@ impl Observations {
         self.forget_old();
     }
 
+    /// Adds what was learned of a program next to another one over some of its CPU time.
+    pub fn add_next_to(
+        &mut self,
+        (key, name): (&ProgramKey, &str),
+        other: &ProgramKey,
+        at_s: u64,
+        learned: &NextTo,
+    ) {
+        let weighs = learned.together_s.is_finite() && learned.together_s > 0.0;
+        if !weighs || !learned.ln.is_finite() {
+            return;
+        }
+        let record = self.seen(key, name, at_s);
+        let next = record.next_to.entry(other.clone()).or_default();
+        if next.processor == learned.processor {
+            let all = next.together_s + learned.together_s;
+            next.ln += (learned.ln - next.ln) * learned.together_s / all;
+            next.together_s = all.min(STACK_MEMORY_S);
+        } else {
+            // On another processor it is another pair.
+            *next = learned.clone();
+        }
+        record.bound();
+        self.forget_old();
+    }
+
     fn seen(&mut self, key: &ProgramKey, name: &str, at_s: u64) -> &mut ProgramRecord {
         let record = self.programs.entry(key.clone()).or_default();
         if !name.is_empty() {
@@ -205,6 +259,12 @@ impl ProgramRecord {
         for run in &mut self.runs {
             run.co_runners.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
             run.co_runners.truncate(MOST_CO_RUNNERS);
+        }
+        while self.next_to.len() > MOST_NEXT_TO {
+            let shortest =
+                self.next_to.iter().min_by(|(_, a), (_, b)| a.together_s.total_cmp(&b.together_s));
+            let Some(key) = shortest.map(|(key, _)| key.clone()) else { break };
+            self.next_to.remove(&key);
         }
     }
 
@@ -365,6 +425,30 @@ mod tests {
         let other = Stack { processor: "Another processor".to_owned(), ..stack(3.0, 1.0) };
         all.add_stack(&key("a"), "a", 4, &other);
         assert_eq!(all.records()[&key("a")].stack, Some(other), "it replaces the other one's");
+    }
+
+    #[test]
+    fn what_cores_have_shown_of_pairs_is_averaged_by_processor_and_bounded() {
+        let learned =
+            |ln, together_s| NextTo { processor: "A processor".to_owned(), ln, together_s };
+        let (mut all, a, b) = (Observations::default(), key("a"), key("b"));
+        all.add_next_to((&a, "a"), &b, 1, &learned(-0.1, 3.0));
+        all.add_next_to((&a, "a"), &b, 2, &learned(-0.5, 1.0));
+        for odd in [learned(f64::NAN, 1.0), learned(-0.5, 0.0), learned(-0.5, f64::INFINITY)] {
+            all.add_next_to((&a, "a"), &b, 3, &odd);
+        }
+        let kept = all.records()[&a].next_to[&b].clone();
+        assert!((kept.ln + 0.2).abs() < 1e-12 && kept.together_s == 4.0, "{kept:?}");
+        let other = NextTo { processor: "Another processor".to_owned(), ..learned(-0.3, 1.0) };
+        all.add_next_to((&a, "a"), &b, 4, &other);
+        assert_eq!(all.records()[&a].next_to[&b], other);
+        assert_eq!(all.processor_of_most_pairs(), Some("Another processor"));
+        for at in 0..MOST_NEXT_TO {
+            all.add_next_to((&a, "a"), &key(&format!("{at:x}0")), 5, &learned(-0.1, 2.0));
+        }
+        assert_eq!(all.processor_of_most_pairs(), Some("A processor"));
+        let kept = &all.records()[&a].next_to;
+        assert!(kept.len() == MOST_NEXT_TO && !kept.contains_key(&b), "the shortest went");
     }
 
     #[test]

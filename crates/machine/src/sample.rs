@@ -66,13 +66,16 @@ pub struct Program {
     /// Whose it is, where several users' programs are managed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<u32>,
+    /// What it is known by from one run to the next, as a digest of its executable; none: its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
 }
 
 impl Program {
     /// Of the normal class.
     #[must_use]
     pub fn new(id: ProgramId, name: impl Into<String>) -> Self {
-        Self { id, name: name.into(), class: Class::Normal, user: None }
+        Self { id, name: name.into(), class: Class::Normal, user: None, identity: None }
     }
 }
 

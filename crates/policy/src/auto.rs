@@ -429,6 +429,10 @@ impl Policy for Auto {
         self.choice.groups.as_ref()?.1.learned()
     }
 
+    fn learned_of(&self, thread: ThreadId, co_runner: ThreadId) -> Option<f64> {
+        self.choice.groups.as_ref()?.1.learned_of(thread, co_runner)
+    }
+
     fn gain_over_chance(&self) -> Option<f64> {
         self.choice.groups.as_ref()?.1.gain_over_chance()
     }

@@ -270,6 +270,10 @@ impl Policy for Classes {
         self.inner.learned()
     }
 
+    fn learned_of(&self, thread: ThreadId, co_runner: ThreadId) -> Option<f64> {
+        self.inner.learned_of(thread, co_runner)
+    }
+
     fn gain_over_chance(&self) -> Option<f64> {
         self.inner.gain_over_chance()
     }

@@ -81,7 +81,7 @@ const LEAST_SHARE: f64 = 0.5;
 /// What is learned as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// Threads of programs of one name and user.
+    /// Threads of programs of one identity, or else one name, and user.
     Program,
     /// Each thread by itself.
     Thread,
@@ -158,7 +158,7 @@ impl Learned {
     fn learn(&mut self, view: &View<'_>) {
         let origin = |thread: &ThreadView<'_>| -> Origin {
             let name = match self.by {
-                By::Program => match (view.program_name(thread), view.user(thread)) {
+                By::Program => match (view.identity(thread), view.user(thread)) {
                     (name, Some(user)) => format!("{name} of user {user}"),
                     (name, None) => name.to_owned(),
                 },
@@ -297,6 +297,12 @@ impl Policy for Learned {
     fn learned(&self) -> Option<LearnedPairs> {
         // Threads by themselves do not run again.
         (self.by == By::Program).then(|| self.known.learned())
+    }
+
+    fn learned_of(&self, thread: ThreadId, co_runner: ThreadId) -> Option<f64> {
+        let (kind, other) = (self.known.kind(thread)?, self.known.kind(co_runner)?);
+        let (belief, was_seen) = self.known.next_to(kind, other);
+        was_seen.then_some(belief.mean)
     }
 
     fn gain_over_chance(&self) -> Option<f64> {

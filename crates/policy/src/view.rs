@@ -139,6 +139,13 @@ impl<'a> View<'a> {
         known.map_or("", |program| program.name.as_str())
     }
 
+    /// What a thread's program is known by from one run to the next: its identity, or else its name.
+    #[must_use]
+    pub fn identity(&self, thread: &ThreadView<'_>) -> &'a str {
+        let known = self.programs.iter().find(|program| program.id == thread.program);
+        known.map_or("", |program| program.identity.as_ref().unwrap_or(&program.name))
+    }
+
     /// The user whose program a thread belongs to, where the sample says.
     #[must_use]
     pub fn user(&self, thread: &ThreadView<'_>) -> Option<u32> {

@@ -14,6 +14,8 @@ pub const MOST_ANSWER_BYTES: usize = 4 << 20;
 const MOST_NAME: usize = 256;
 /// Components of a stack.
 const MOST_COMPONENTS: usize = 64;
+/// No co-runner takes or gives more, as a natural logarithm of speed.
+const MOST_LN: f64 = 7.0;
 /// No machine runs for longer, seconds: 100 years of 100,000 CPUs.
 const MOST_TIME_S: f64 = 3.2e14;
 
@@ -57,6 +59,22 @@ pub struct Job {
     pub run_time_s: f64,
     /// Its stacks; none where the policy does not estimate them.
     pub stacks: Vec<JobStack>,
+    /// The jobs that it shared cores with, by number; none where the policy does not learn from them.
+    #[serde(default)]
+    pub next_to: Vec<NextToJob>,
+}
+
+/// A job that another one shared cores with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct NextToJob {
+    /// Its number.
+    pub job: u64,
+    /// What it adds to the natural logarithm of the other's instructions per cycle, as the policy has learned; to be
+    /// compared with other jobs next to the same one.
+    pub ln: f64,
+    /// CPU time of the other one next to it, seconds.
+    pub together_s: f64,
 }
 
 /// What a job needs when it runs alone on cores of a type.
@@ -143,6 +161,11 @@ impl NodeJobs {
         if !self.jobs.iter().all(|job| is_time(job.run_time_s)) {
             return Err("a time is none");
         }
+        for next in self.jobs.iter().flat_map(|job| &job.next_to) {
+            if !is_time(next.together_s) || !(-MOST_LN..=MOST_LN).contains(&next.ln) {
+                return Err("what a job takes from another one is no number, or has no time");
+            }
+        }
         for stack in self.jobs.iter().flat_map(|job| &job.stacks) {
             let components = &stack.components;
             if !is_time(stack.counted_s) || !is_name(&stack.core) {
@@ -168,7 +191,9 @@ mod tests {
     fn node() -> NodeJobs {
         let components = [("base".to_owned(), 0.25), ("memory".to_owned(), 0.75)].into();
         let stack = JobStack { core: "performance".to_owned(), counted_s: 2.5, components };
-        let job = Job { job: 7, user: 1000, ended: true, run_time_s: 3.0, stacks: vec![stack] };
+        let next_to = vec![NextToJob { job: 8, ln: -0.2, together_s: 1.5 }];
+        let stacks = vec![stack];
+        let job = Job { job: 7, user: 1000, ended: true, run_time_s: 3.0, stacks, next_to };
         NodeJobs {
             version: VERSION,
             processor: Some("A processor".to_owned()),
@@ -194,6 +219,13 @@ mod tests {
     fn a_node_survives_the_wire() {
         let text = serde_json::to_string(&node()).unwrap();
         assert_eq!(NodeJobs::of_response(&response(&text)), Ok(node()));
+        // One that says nothing of other jobs is of an earlier release.
+        let mut earlier: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for job in earlier["jobs"].as_array_mut().unwrap() {
+            job.as_object_mut().unwrap().remove("next_to").unwrap();
+        }
+        let read = NodeJobs::of_response(&response(&earlier.to_string())).unwrap();
+        assert!(read.jobs.iter().all(|job| job.next_to.is_empty()));
     }
 
     #[test]
@@ -223,6 +255,12 @@ mod tests {
             node.jobs[0].stacks[0].components.insert("base".to_owned(), 1e300);
         });
         assert!(large.contains("no share"), "{large}");
+        for ln in [f64::NAN, 1e9] {
+            let mut node = node();
+            node.jobs[0].next_to[0].ln = ln;
+            let odd = refused(&node);
+            assert!(odd.contains("no number") || odd.contains("null"), "{odd}");
+        }
         let long = changed(|node| node.policy = "x".repeat(MOST_NAME + 1));
         assert!(long.contains("too long"), "{long}");
     }

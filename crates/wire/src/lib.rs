@@ -45,8 +45,8 @@ pub use call::{Call, CallError, Reply};
 pub use failure::Failure;
 pub use frame::{FrameBuffer, FrameTooLong, MOST_BYTES, to_frame};
 pub use reply::{
-    Attached, CoRunner, Enrolled, Explanations, Info, Intruder, ProgramStatus, Quiet, Released,
-    Reloaded, RunnerUp, Score, Status, Usage, Why,
+    Attached, CoRunner, Enrolled, Explanations, Info, Intruder, NextToProgram, ProgramStatus,
+    Quiet, Released, Reloaded, RunnerUp, Score, Status, Usage, Why,
 };
 pub use request::Request;
 pub use snapshot::{CoreStatus, ManagerStatus, MoveStatus, Snapshot, ThreadStatus};

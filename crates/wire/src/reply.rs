@@ -143,6 +143,22 @@ pub struct ProgramStatus {
     /// Of a program of class `alone`: other threads that ran on its cores.
     #[serde(default)]
     pub quiet: Option<Quiet>,
+    /// The programs that it shared cores with; none where the policy does not learn from them.
+    #[serde(default)]
+    pub next_to: Vec<NextToProgram>,
+}
+
+/// A program that another one shared cores with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct NextToProgram {
+    /// Its number.
+    pub program: u32,
+    /// What it adds to the natural logarithm of the other's instructions per cycle, as the policy has learned; to be
+    /// compared with other programs next to the same one.
+    pub ln: f64,
+    /// CPU time of the other one next to it, seconds.
+    pub together_s: f64,
 }
 
 /// How far a program that is measured was alone on its cores, siblings among them.

@@ -31,6 +31,8 @@ pub enum Request {
         job: Option<u64>,
         /// The user that it will run as, where the process is held back as root; only root may specify it.
         user: Option<u32>,
+        /// What the program is known by from one run to the next, as a digest of its executable; none: its name.
+        identity: Option<String>,
     },
     /// Manages processes that already run, with all their threads and descendants.
     /// Descriptors: a pidfd of each process.
@@ -69,6 +71,8 @@ struct Enrol {
     job: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identity: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -104,8 +108,8 @@ impl Request {
                 Ok(Self::GetInterfaceDescription { interface })
             }
             (INTERFACE_NAME, "Enrol") => {
-                let Enrol { name, policy, linger, class, job, user } = read(parameters)?;
-                Ok(Self::Enrol { name, policy, linger, class, job, user })
+                let Enrol { name, policy, linger, class, job, user, identity } = read(parameters)?;
+                Ok(Self::Enrol { name, policy, linger, class, job, user, identity })
             }
             (INTERFACE_NAME, "Attach") => {
                 let Attach { name, class } = read(parameters)?;
@@ -133,8 +137,8 @@ impl Request {
                 format!("{SERVICE_NAME}.GetInterfaceDescription"),
                 json!({ "interface": interface }),
             ),
-            Self::Enrol { name, policy, linger, class, job, user } => {
-                (own("Enrol"), write(&Enrol { name, policy, linger, class, job, user }))
+            Self::Enrol { name, policy, linger, class, job, user, identity } => {
+                (own("Enrol"), write(&Enrol { name, policy, linger, class, job, user, identity }))
             }
             Self::Attach { name, class } => (own("Attach"), write(&Attach { name, class })),
             Self::Detach => (own("Detach"), json!({})),

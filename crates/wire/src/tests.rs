@@ -27,6 +27,7 @@ fn requests() -> Vec<Request> {
             class: Some("latency".into()),
             job: Some(1 << 40),
             user: Some(1000),
+            identity: Some("ab01".into()),
         },
         Request::Enrol {
             name: "zero \0 within".into(),
@@ -35,6 +36,7 @@ fn requests() -> Vec<Request> {
             class: None,
             job: None,
             user: None,
+            identity: None,
         },
         Request::Attach { name: "mysqld".into(), class: Some("batch".into()) },
         Request::Detach,

@@ -67,19 +67,32 @@ pub struct Slurm {
     /// Release the jobs in the order of the queue, for comparison
     #[arg(long)]
     pub first_come: bool,
-    /// Interference model of the nodes' processor (see `symbiont train`): programs are chosen by what they need,
-    /// as the daemons of the nodes report it, wherever that is known of all that would share a node. The
-    /// daemons' configuration opens the port (`jobs` in its table `metrics`)
-    #[arg(long, value_name = "FILE")]
-    pub model: Option<PathBuf>,
+    #[command(flatten)]
+    pub ask: AskNodes,
     /// Port at which the daemons of the nodes are asked
-    #[arg(long, value_name = "PORT", requires = "model", value_parser = clap::value_parser!(u16).range(1..), default_value_t = 9921)]
+    #[arg(long, value_name = "PORT", requires = "AskNodes", value_parser = clap::value_parser!(u16).range(1..), default_value_t = 9921)]
     pub node_port: u16,
     /// Write metrics to FILE, for the textfile collector of Prometheus' node exporter
     #[arg(long, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
     #[command(flatten)]
     pub files: SlurmFiles,
+}
+
+/// What the daemons of the nodes are asked for.
+#[derive(Debug, Args)]
+#[group(multiple = true)]
+pub struct AskNodes {
+    /// Interference model of the nodes' processor (see `symbiont train`): programs are chosen by what they need,
+    /// as the daemons of the nodes report it, wherever that is known of all that would share a node. The
+    /// daemons' configuration opens the port (`jobs` in its table `metrics`)
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// Ask the daemons of the nodes what they have learned of programs that shared cores (policy auto or learned, where
+    /// instructions can be counted), and choose by that wherever it is known of all that would share a node;
+    /// --model asks, too
+    #[arg(long)]
+    pub ask_nodes: bool,
 }
 
 /// What `symbiont slurm` keeps.

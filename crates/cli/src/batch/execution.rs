@@ -14,10 +14,11 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use symbiont_jobs::{Account, Run, Store};
+use symbiont_jobs::{Account, Observations, Run, Store};
 
 use super::Job;
 use super::bar::{Expected, Screen, Standing, left_s};
+use super::cores::Cores;
 use super::halt::{Counted, Halt};
 use super::job_log::JobLog;
 use super::progress::Progress;
@@ -60,6 +61,8 @@ pub struct State {
     pub runner: Runner,
     /// Where they are recorded.
     pub progress: Progress,
+    /// What is learned of those that share cores.
+    pub cores: Cores,
 }
 
 /// A job that runs.
@@ -158,6 +161,7 @@ impl Execution {
             if self.screen.has_bar() {
                 self.screen.show(&self.standing());
             }
+            self.hear();
             let event = self.state.runner.wait(&self.state.progress, self.pause());
             if let Event::Ended(number, ended) = event.context("cannot wait for the jobs")? {
                 self.end(number, &ended);
@@ -181,7 +185,16 @@ impl Execution {
     fn pause(&self) -> Option<Duration> {
         let killing = self.killing.map(|at| at.saturating_duration_since(Instant::now()));
         let tick = self.screen.has_bar().then_some(TICK);
-        [self.room.pause(), killing, tick].into_iter().flatten().min()
+        [self.room.pause(), killing, tick, self.state.cores.pause()].into_iter().flatten().min()
+    }
+
+    /// Asks the daemon what it has learned of the jobs that run.
+    fn hear(&mut self) {
+        let Self { state: State { runner, progress, cores, .. }, jobs, .. } = self;
+        cores.hear(|| {
+            let identity = |(process, number)| Some((process, jobs.get(&number)?.identity.clone()));
+            runner.processes(progress).filter_map(identity).collect()
+        });
     }
 
     fn start_next(&mut self, total: usize) {
@@ -214,7 +227,7 @@ impl Execution {
         let started = match surroundings.output(line) {
             Ok(output) => match progress.begin(&begun) {
                 Ok(at) => {
-                    let keeper = surroundings.keeper(line, output, at);
+                    let keeper = surroundings.keeper(line, &job.identity, output, at);
                     keeper.and_then(|keeper| runner.start(*number, keeper, progress, at))
                 }
                 Err(error) => {
@@ -292,7 +305,12 @@ impl Execution {
             let (work, error_s, cpu_s) = (job.work, START_S, Some(cpu_s));
             let run = Run { ended_s, work, elapsed_s, error_s, cpu_s, co_runners };
             let Identity { key, name } = &job.identity;
-            match self.state.store.update(|known| known.add_run(key, name, run)) {
+            let State { store, cores, .. } = &mut self.state;
+            let update = |known: &mut Observations| {
+                cores.add_to(known, ended_s);
+                known.add_run(key, name, run);
+            };
+            match store.update(update) {
                 Ok(known) => self.state.schedule.learn(known),
                 Err(error) if !self.is_store_lost => {
                     self.is_store_lost = true;

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::io::Errno;
@@ -21,7 +21,8 @@ use super::progress::Progress;
 use super::record::{Ended, JobRecord};
 use super::resume::{Process, Survivor, process_of};
 use crate::args::Batch;
-use crate::client::sockets;
+use crate::client::{silent, sockets};
+use crate::identity::Identity;
 
 /// What the jobs are given.
 #[derive(Debug)]
@@ -34,7 +35,12 @@ pub struct Surroundings {
     timeout: Option<Duration>,
     /// Names of output files that are kept as they are.
     names: BTreeSet<String>,
+    /// When a daemon did not answer, unless it has since.
+    silent: Option<Instant>,
 }
+
+/// When a daemon that did not answer is asked again.
+const ASKED_AGAIN: Duration = Duration::from_secs(60);
 
 impl Surroundings {
     /// As the command line asks.
@@ -51,12 +57,25 @@ impl Surroundings {
                 .with_context(|| format!("cannot create the folder {}", dir.display()))?;
         }
         let (sockets, output) = (sockets(&args.state)?, args.output.clone());
-        Ok(Self { sockets, options, output, timeout: args.timeout, names })
+        Ok(Self { sockets, options, output, timeout: args.timeout, names, silent: None })
     }
 
-    /// A daemon that has gone is not waited for: the job runs as it would without.
-    fn is_managed(&self) -> bool {
-        self.sockets.iter().any(|socket| Client::connect(socket).is_ok())
+    /// A daemon that has gone is not waited for, and one that does not answer for a moment only: the job runs as it would
+    /// without.
+    fn is_managed(&mut self) -> bool {
+        if self.silent.is_some_and(|since| since.elapsed() < ASKED_AGAIN) {
+            return false;
+        }
+        let Some(socket) = self.sockets.iter().find(|socket| Client::connect(socket).is_ok())
+        else {
+            return false;
+        };
+        let why = silent(socket, None);
+        if let (Some(why), None) = (&why, self.silent) {
+            note!("symbiont: {why}; jobs run without it");
+        }
+        self.silent = why.is_some().then(Instant::now);
+        self.silent.is_none()
     }
 
     /// What the output files of a job are called: by its line, where no job of an earlier batch has left such.
@@ -75,7 +94,13 @@ impl Surroundings {
     }
 
     /// The command of the keeper of a job whose block is there.
-    pub fn keeper(&self, line: &Line, output: Option<[File; 2]>, at: u64) -> io::Result<Command> {
+    pub fn keeper(
+        &mut self,
+        line: &Line,
+        program: &Identity,
+        output: Option<[File; 2]>,
+        at: u64,
+    ) -> io::Result<Command> {
         let symbiont = std::env::current_exe()?;
         let mut keeper = Command::new("/proc/self/exe");
         keeper.arg0("symbiont").process_group(0).args(["keep-job", "--at", &at.to_string()]);
@@ -87,7 +112,11 @@ impl Surroundings {
         }
         keeper.arg("--");
         if self.is_managed() {
-            keeper.arg(symbiont).arg("run").args(&self.options).arg("--");
+            keeper.arg(symbiont).arg("run").args(&self.options);
+            if !program.name.is_empty() {
+                keeper.arg(format!("--called={}", program.name));
+            }
+            keeper.arg(format!("--identity={}", program.key.digest)).arg("--");
         }
         keeper.args(["sh", "-c", &line.command]);
         Ok(keeper)
@@ -158,6 +187,15 @@ impl Runner {
     /// Does nothing run?
     pub fn is_idle(&self) -> bool {
         self.jobs.is_empty()
+    }
+
+    /// The first processes of the jobs that run, each with the job's number.
+    pub fn processes(&self, progress: &Progress) -> impl Iterator<Item = (u32, usize)> {
+        let process = |(number, job): (&usize, &Running)| {
+            let held = progress.read(job.at).ok().flatten()?.held?;
+            Some((held.job?.process, *number))
+        };
+        self.jobs.iter().filter_map(process)
     }
 
     /// The signal that asked for the end, if one did.
@@ -288,8 +326,14 @@ mod tests {
     #[test]
     fn output_files_of_earlier_jobs_are_kept() {
         let names = ["7".to_owned(), "7.2".to_owned()].into();
-        let surroundings =
-            Surroundings { sockets: vec![], options: vec![], output: None, timeout: None, names };
+        let surroundings = Surroundings {
+            sockets: vec![],
+            options: vec![],
+            output: None,
+            timeout: None,
+            names,
+            silent: None,
+        };
         assert_eq!(surroundings.name(7), "7.3");
         assert_eq!(surroundings.name(8), "8");
     }

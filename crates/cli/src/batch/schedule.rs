@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use symbiont_jobs::{
-    BatchJob, Flat, Numbering, Observations, Program, ProgramKey, Reason, Release, choose_of_batch,
-    learn,
+    BatchJob, Combined, Flat, Numbering, Observations, Program, ProgramKey, Reason, Release,
+    SharedCores, choose_of_batch, learn,
 };
 
 use crate::args::Order;
@@ -30,6 +30,8 @@ pub struct Schedule {
     slots: usize,
     cpus: f64,
     observations: Observations,
+    /// The processor, and how many hardware threads share a core.
+    cores: (String, usize),
     names: BTreeMap<ProgramKey, String>,
 }
 
@@ -47,7 +49,14 @@ pub struct Start {
 impl Schedule {
     /// Of so many jobs at a time on so many CPUs.
     pub fn new(order: Order, slots: usize, cpus: f64, observations: Observations) -> Self {
-        Self { order, slots, cpus, observations, names: BTreeMap::new() }
+        let (cores, names) = Default::default();
+        Self { order, slots, cpus, observations, cores, names }
+    }
+
+    /// Knows also what was learned of jobs on one core of this processor, which so many share.
+    #[must_use]
+    pub fn on_cores(self, processor: &str, width: usize) -> Self {
+        Self { cores: (processor.to_owned(), width), ..self }
     }
 
     /// Says what people call programs.
@@ -83,7 +92,10 @@ impl Schedule {
             }
             Order::Partners => {
                 let learned = learn(&self.observations, &mut numbering, self.cpus);
-                choose_of_batch(&jobs, programs, slots, by_length, &learned)
+                let (processor, width) = &self.cores;
+                let on_cores = SharedCores::new(&self.observations, &numbering, processor, *width);
+                let combined = Combined::of_run_times(learned).with_shared_cores(on_cores);
+                choose_of_batch(&jobs, programs, slots, by_length, &combined)
             }
         };
         releases.iter().map(|release| self.explain(release, &numbering)).collect()
@@ -124,7 +136,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_jobs::Run;
+    use symbiont_jobs::{NextTo, Run};
 
     use super::*;
 
@@ -161,6 +173,26 @@ mod tests {
         assert_eq!(start(Order::Partners, &jobs, &[key("a")]), [2]);
         assert_eq!(start(Order::Partners, &jobs, &[key("b")]), [1]);
         assert_eq!(start(Order::FirstCome, &jobs, &[key("a")]), [1]);
+    }
+
+    #[test]
+    fn what_was_learned_on_cores_decides_where_cores_are_shared() {
+        // No pair differs in run times; on cores a suits b.
+        let mut known = Observations::default();
+        for (program, other, ln) in
+            [("a", "a", -0.5), ("a", "b", -0.1), ("b", "a", -0.1), ("b", "b", -0.5)]
+        {
+            let next = NextTo { processor: "P".to_owned(), ln, together_s: 60.0 };
+            known.add_next_to((&key(program), program), &key(other), 1, &next);
+        }
+        let jobs = [waiting(1, "a"), waiting(2, "b")];
+        let start = |processor, width| {
+            let schedule = Schedule::new(Order::Partners, 2, 8.0, known.clone());
+            let schedule = schedule.on_cores(processor, width);
+            schedule.next(&jobs, &[key("a")])[0].number
+        };
+        assert_eq!(start("P", 2), 2);
+        assert_eq!((start("P", 1), start("Q", 2)), (1, 1), "not known there");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use symbiont_jobs::Observations;
 use symbiont_jobs::slurm::NodeState;
 use symbiont_model::{Model, SmtMode};
 
@@ -12,18 +13,26 @@ use crate::identity::Identity;
 /// The daemons of the nodes, and what they have answered.
 #[derive(Debug)]
 pub struct Daemons {
-    model: Model,
+    model: Option<Model>,
     poller: Poller,
     stacks: NodeStacks,
+    /// The processor of the nodes, until one has answered.
+    presumed: Option<String>,
     /// The nodes of each partition that is looked at.
     nodes: BTreeMap<String, Vec<Asked>>,
 }
 
 impl Daemons {
-    /// Of nodes that a model is of.
-    pub fn new(model: Model, poller: Poller) -> Self {
-        let stacks = NodeStacks::of(&model);
-        Self { model, poller, stacks, nodes: BTreeMap::new() }
+    /// Of nodes that a model is of, if there is one.
+    pub fn new(model: Option<Model>, poller: Poller) -> Self {
+        let stacks = NodeStacks::of(model.as_ref());
+        Self { model, poller, stacks, presumed: None, nodes: BTreeMap::new() }
+    }
+
+    /// Until a node answers, nodes are taken to be those that most was learned on.
+    #[must_use]
+    pub fn presuming(self, known: &Observations) -> Self {
+        Self { presumed: known.processor_of_most_pairs().map(str::to_owned), ..self }
     }
 
     /// Asks the nodes of a partition from now on.
@@ -40,11 +49,12 @@ impl Daemons {
         self.poller.ask(all.into_iter().cloned().collect());
     }
 
-    /// Programs that share a core of these nodes at most; until one has answered, as many as the model knows.
+    /// Programs that share a core of these nodes at most; until one has answered, as many as the model knows, or two.
     pub fn width(&self, nodes: &[NodeState]) -> usize {
-        let widest = self.model.modes.keys().map(|mode: &SmtMode| mode.threads()).max();
+        let modes = self.model.iter().flat_map(|model| model.modes.keys());
+        let widest = modes.map(|mode: &SmtMode| mode.threads()).max();
         let of_nodes = self.stacks.width(nodes.iter().map(|node| node.name.as_str()));
-        of_nodes.or(widest).unwrap_or(1)
+        of_nodes.or(widest).unwrap_or(2)
     }
 
     /// What nodes have answered since the last call; `program` gives the program of a user's job. Each node that
@@ -66,8 +76,13 @@ impl Daemons {
         self.stacks.answering()
     }
 
-    /// The model.
-    pub fn model(&self) -> &Model {
-        &self.model
+    /// The model, if there is one.
+    pub fn model(&self) -> Option<&Model> {
+        self.model.as_ref()
+    }
+
+    /// The processor of the nodes, once it is known.
+    pub fn processor(&self) -> Option<&str> {
+        self.stacks.processor().or(self.presumed.as_deref())
     }
 }

@@ -13,6 +13,8 @@ pub struct NodeMetrics {
     pub answering: usize,
     /// Programs whose CPI stacks are known.
     pub programs: usize,
+    /// Pairs of programs of which it is known how they share a core.
+    pub pairs: usize,
 }
 
 /// What is counted.
@@ -75,11 +77,13 @@ impl Metrics {
             "How long the last look at the queue took.",
             &one(self.took_s),
         );
-        if let Some(NodeMetrics { answering, programs }) = self.nodes {
+        if let Some(NodeMetrics { answering, programs, pairs }) = self.nodes {
             let help = "Nodes whose daemon answered when it was asked last.";
             add("answering_nodes", "gauge", help, &one(answering as f64));
             let help = "Programs whose CPI stacks are known.";
             add("stacks_known_programs", "gauge", help, &one(programs as f64));
+            let help = "Pairs of programs of which it is known how they share a core.";
+            add("cores_known_pairs", "gauge", help, &one(pairs as f64));
         }
         text
     }
@@ -102,10 +106,11 @@ mod tests {
         let released = [("first", 3), ("partner", 2)].into();
         let metrics = Metrics { waiting: 4, released, ..Metrics::default() };
         assert!(!metrics.text().contains("nodes"));
-        let nodes = Some(NodeMetrics { answering: 3, programs: 5 });
+        let nodes = Some(NodeMetrics { answering: 3, programs: 5, pairs: 7 });
         let text = Metrics { nodes, ..metrics }.text();
         assert!(text.contains("symbiont_slurm_answering_nodes 3\n"), "{text}");
         assert!(text.contains("symbiont_slurm_stacks_known_programs 5\n"), "{text}");
+        assert!(text.contains("symbiont_slurm_cores_known_pairs 7\n"), "{text}");
         assert!(
             text.contains(
                 "# TYPE symbiont_slurm_waiting_jobs gauge\nsymbiont_slurm_waiting_jobs 4\n"

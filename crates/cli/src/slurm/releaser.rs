@@ -125,7 +125,7 @@ impl<C: Cluster> Releaser<C> {
     /// Learns what programs need from the daemons of the nodes too.
     #[must_use]
     pub fn with_daemons(mut self, daemons: Daemons) -> Self {
-        self.daemons = Some(daemons);
+        self.daemons = Some(daemons.presuming(&self.known));
         self
     }
 
@@ -288,6 +288,7 @@ impl<C: Cluster> Releaser<C> {
         self.metrics.nodes = Some(NodeMetrics {
             answering: daemons.answering(),
             programs: self.known.records().values().filter(|one| one.stack.is_some()).count(),
+            pairs: self.known.records().values().map(|one| one.next_to.len()).sum(),
         });
         if gained.is_empty() {
             return lines;
@@ -295,10 +296,14 @@ impl<C: Cluster> Releaser<C> {
         self.cpu_s.extend(gained.iter().filter_map(|one| Some((one.job, one.cpu_s?))));
         let learnt = self.learnt.clone();
         self.update(|known| {
-            for Gained { job, program, stack, cpu_s } in gained {
+            let at_s = now_s.max(0.0) as u64;
+            for Gained { job, program, stack, next_to, cpu_s } in gained {
                 let (key, name) = (&program.key, &program.name);
+                for (other, next) in &next_to {
+                    known.add_next_to((key, name), other, at_s, next);
+                }
                 if let Some(stack) = stack {
-                    known.add_stack(key, name, now_s.max(0.0) as u64, &stack);
+                    known.add_stack(key, name, at_s, &stack);
                 }
                 if let Some(((ended_s, work), cpu_s)) = learnt.get(&job).copied().zip(cpu_s) {
                     known.add_cpu_time(key, ended_s, work, cpu_s);
@@ -312,10 +317,11 @@ impl<C: Cluster> Releaser<C> {
     fn predicting(&mut self, states: &[NodeState]) -> Predicting {
         let cpus = states.iter().map(|node| node.cpus).max().unwrap_or(1);
         let width = self.daemons.as_ref().map_or(1, |daemons| daemons.width(states));
-        let model = self.daemons.as_ref().map(Daemons::model);
+        let model = self.daemons.as_ref().and_then(Daemons::model);
+        let processor = self.daemons.as_ref().and_then(Daemons::processor);
         match self.predicting.take() {
-            Some(made) if made.is_for(cpus, width) => made,
-            _ => Predicting::new(&self.known, model, cpus, width),
+            Some(made) if made.is_for(processor, (cpus, width)) => made,
+            _ => Predicting::new(&self.known, model, processor, (cpus, width)),
         }
     }
 }

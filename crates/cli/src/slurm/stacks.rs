@@ -1,13 +1,14 @@
-//! What the answers of nodes add to what is known of programs.
+//! What the answers of nodes add to what is known of programs: their stacks, where there is a model, and what was learned
+//! of programs that shared cores.
 //!
 //! A node reports sums since a job's start; each answer adds what is new since the one before. A job is heard of
 //! from one node only, since two nodes may be one machine.
 
 use std::collections::BTreeMap;
 
-use symbiont_jobs::Stack;
+use symbiont_jobs::{NextTo, ProgramKey, Stack};
 use symbiont_model::Model;
-use symbiont_wire::jobs::{Job, JobStack, NodeJobs};
+use symbiont_wire::jobs::{Job, JobStack, NextToJob, NodeJobs};
 
 use super::nodes::Answer;
 use crate::identity::Identity;
@@ -28,6 +29,8 @@ pub struct Gained {
     pub program: Identity,
     /// What was counted since it was last heard of.
     pub stack: Option<Stack>,
+    /// What was learned of it next to others since then.
+    pub next_to: Vec<(ProgramKey, NextTo)>,
     /// CPU time of all of it, seconds; once, when it has ended.
     pub cpu_s: Option<f64>,
 }
@@ -39,6 +42,8 @@ struct Heard {
     at_s: f64,
     /// What the store has of it already.
     counted: JobStack,
+    /// CPU times next to other jobs that the store has already.
+    together_s: BTreeMap<u64, f64>,
     /// Had it ended?
     is_over: bool,
 }
@@ -46,9 +51,9 @@ struct Heard {
 /// What nodes have answered so far.
 #[derive(Debug)]
 pub struct NodeStacks {
-    processor: String,
-    core: &'static str,
-    components: Vec<String>,
+    /// That of the model, or of the node that answered first.
+    processor: Option<String>,
+    stacks: Option<Wanted>,
     heard: BTreeMap<u64, Heard>,
     /// Hardware threads per core, of each node that answered last time it was asked.
     widths: BTreeMap<String, usize>,
@@ -56,19 +61,36 @@ pub struct NodeStacks {
     said: BTreeMap<String, String>,
 }
 
-impl NodeStacks {
-    /// Of nodes that this model is of.
-    pub fn of(model: &Model) -> Self {
+/// The stacks that a model takes.
+#[derive(Debug)]
+struct Wanted {
+    core: &'static str,
+    components: Vec<String>,
+}
+
+impl Wanted {
+    fn of(model: &Model) -> Self {
         let mut components: Vec<String> = model.components.names().map(str::to_owned).collect();
         components.sort();
+        Self { core: model.core.name(), components }
+    }
+}
+
+impl NodeStacks {
+    /// Of nodes that this model is of; without one, of nodes of one processor.
+    pub fn of(model: Option<&Model>) -> Self {
         Self {
-            processor: model.machine.clone(),
-            core: model.core.name(),
-            components,
+            processor: model.map(|model| model.machine.clone()),
+            stacks: model.map(Wanted::of),
             heard: BTreeMap::new(),
             widths: BTreeMap::new(),
             said: BTreeMap::new(),
         }
+    }
+
+    /// The processor of the nodes, once it is known.
+    pub fn processor(&self) -> Option<&str> {
+        self.processor.as_deref()
     }
 
     /// Nodes that answered last time they were asked.
@@ -100,18 +122,26 @@ impl NodeStacks {
                 return Vec::new();
             }
         };
-        let of_core = jobs.core_types.iter().find(|of| of.core == self.core);
-        let width = of_core.map_or(1, |of| of.hardware_threads_per_core as usize);
+        let is_wanted = |core: &str| self.stacks.as_ref().is_none_or(|wanted| core == wanted.core);
+        let widths = jobs.core_types.iter().filter(|of| is_wanted(&of.core));
+        let width = widths.map(|of| of.hardware_threads_per_core as usize).max().unwrap_or(1);
         self.widths.insert(node.clone(), width);
-        let trouble = self.trouble(&jobs);
-        let is_other = trouble.is_some();
+        if self.processor.is_none() {
+            self.processor.clone_from(&jobs.processor);
+        }
+        let is_other = self.is_other(&jobs);
+        let trouble = is_other.clone().or_else(|| self.trouble(&jobs));
+        let has_trouble = trouble.is_some();
         self.say(&node, trouble, lines);
+        let owners: BTreeMap<u64, u32> = jobs.jobs.iter().map(|job| (job.job, job.user)).collect();
+        let key = |job: u64| Some(program(job, *owners.get(&job)?)?.key);
         let gained = |job: &Job| {
             let program = program(job.job, job.user)?;
             let new = || Heard {
                 node: node.clone(),
                 at_s: now_s,
                 counted: JobStack::default(),
+                together_s: BTreeMap::new(),
                 is_over: false,
             };
             let heard = self.heard.entry(job.job).or_insert_with(new);
@@ -119,44 +149,62 @@ impl NodeStacks {
                 return None;
             }
             heard.at_s = now_s;
-            let stack = job.stacks.iter().find(|stack| stack.core == self.core && !is_other);
+            let processor = || self.processor.clone().unwrap_or_default();
+            let wanted = self.stacks.as_ref().filter(|_| !has_trouble);
+            let stack = wanted.and_then(|of| job.stacks.iter().find(|stack| stack.core == of.core));
             let gained = stack.and_then(|stack| heard.gained(stack, job.ended));
-            let processor = self.processor.clone();
-            let stack =
-                gained.map(|(components, counted_s)| Stack { processor, components, counted_s });
+            let stack = gained.map(|(components, counted_s)| Stack {
+                processor: processor(),
+                components,
+                counted_s,
+            });
+            let together = job.next_to.iter().filter(|_| is_other.is_none());
+            let next_to = together.filter_map(|next| {
+                let (other, together_s) = (key(next.job)?, heard.gained_next_to(next, job.ended)?);
+                Some((other, NextTo { processor: processor(), ln: next.ln, together_s }))
+            });
+            let next_to: Vec<(ProgramKey, NextTo)> = next_to.collect();
             let cpu_s = (job.ended && !heard.is_over).then_some(job.run_time_s);
             heard.is_over = job.ended;
-            (stack.is_some() || cpu_s.is_some()).then_some(Gained {
-                job: job.job,
-                program,
-                stack,
-                cpu_s,
-            })
+            let is_new = stack.is_some() || cpu_s.is_some() || !next_to.is_empty();
+            is_new.then_some(Gained { job: job.job, program, stack, next_to, cpu_s })
         };
         jobs.jobs.iter().filter_map(gained).collect()
     }
 
-    /// Why the stacks of a node are not used.
-    fn trouble(&self, node: &NodeJobs) -> Option<String> {
+    /// Why nothing of a node is used.
+    fn is_other(&self, node: &NodeJobs) -> Option<String> {
+        let wanted = self.processor.as_deref()?;
         let processor = node.processor.as_deref().unwrap_or("an unknown processor");
-        if processor != self.processor {
-            return Some(format!(
-                "has {processor}, the model is of {}: what its jobs need is not used",
-                self.processor
-            ));
-        }
+        let of =
+            if self.stacks.is_some() { "the model is of" } else { "others that are asked have" };
+        (processor != wanted)
+            .then(|| format!("has {processor}, {of} {wanted}: what its jobs need is not used"))
+    }
+
+    /// Why the stacks of a node are not used, or without a model what was learned there.
+    fn trouble(&self, node: &NodeJobs) -> Option<String> {
+        let ran = || node.jobs.iter().any(|job| job.run_time_s >= SHOWS_S);
+        let Some(Wanted { core, components }) = &self.stacks else {
+            let learns = ["auto", "learned"].contains(&node.policy.as_str());
+            return (!learns && ran()).then(|| {
+                format!(
+                    "places jobs by policy '{}', which does not learn which of them suit each other on a core",
+                    node.policy
+                )
+            });
+        };
         let stacks = || node.jobs.iter().flat_map(|job| &job.stacks);
-        let others = |stack: &&JobStack| !stack.components.keys().eq(&self.components);
-        if let Some(other) = stacks().filter(|stack| stack.core == self.core).find(others) {
+        let others = |stack: &&JobStack| !stack.components.keys().eq(components);
+        if let Some(other) = stacks().filter(|stack| stack.core == *core).find(others) {
             let names: Vec<&str> = other.components.keys().map(String::as_str).collect();
             return Some(format!(
                 "counts {}, the model is of {}: what its jobs need is not used",
                 names.join(" + "),
-                self.components.join(" + ")
+                components.join(" + ")
             ));
         }
-        let ran = node.jobs.iter().any(|job| job.run_time_s >= SHOWS_S);
-        (ran && stacks().next().is_none()).then(|| {
+        (ran() && stacks().next().is_none()).then(|| {
             format!(
                 "places jobs by policy '{}', which does not estimate what they need",
                 node.policy
@@ -177,6 +225,21 @@ impl NodeStacks {
 }
 
 impl Heard {
+    /// CPU time next to another job since the answer before; none: nothing that is worth a line.
+    fn gained_next_to(&mut self, next: &NextToJob, has_ended: bool) -> Option<f64> {
+        let known_s = self.together_s.entry(next.job).or_default();
+        if next.together_s < *known_s {
+            // The daemon has begun anew.
+            *known_s = 0.0;
+        }
+        let gained_s = next.together_s - *known_s;
+        if gained_s <= 0.0 || (gained_s < LEAST_GAIN_S && !has_ended) {
+            return None;
+        }
+        *known_s = next.together_s;
+        Some(gained_s)
+    }
+
     /// What was counted since the answer before, and for how long; none: nothing that is worth a line.
     fn gained(
         &mut self,
@@ -217,7 +280,8 @@ mod tests {
 
     fn job(job: u64, stack: Option<JobStack>) -> Job {
         let run_time_s = stack.as_ref().map_or(20.0, |stack| stack.counted_s);
-        Job { job, user: 7, ended: false, run_time_s, stacks: stack.into_iter().collect() }
+        let stacks = stack.into_iter().collect();
+        Job { job, user: 7, run_time_s, stacks, ..Job::default() }
     }
 
     fn node(jobs: Vec<Job>) -> NodeJobs {
@@ -244,7 +308,7 @@ mod tests {
 
     impl Hearing {
         fn new() -> Self {
-            Self { stacks: NodeStacks::of(&model()), lines: Vec::new() }
+            Self { stacks: NodeStacks::of(Some(&model())), lines: Vec::new() }
         }
 
         fn hear(&mut self, node: &str, jobs: Result<NodeJobs, String>) -> Vec<Gained> {
@@ -285,6 +349,36 @@ mod tests {
         hearing.hear("n1", Ok(node(vec![job(1, Some(stack(5.0, 0.5)))])));
         let anew = hearing.hear("n1", Ok(node(vec![job(1, Some(stack(2.0, 1.0)))])));
         assert_eq!(memory(&anew[0]), (1.0, 2.0));
+    }
+
+    #[test]
+    fn what_was_learned_of_two_jobs_is_that_of_their_programs() {
+        let next = |job, ln, together_s| NextToJob { job, ln, together_s };
+        let with = |next_to, ended| Job { next_to, ended, ..job(1, None) };
+        let of =
+            |one: Job| Ok(NodeJobs { policy: "auto".to_owned(), ..node(vec![one, job(2, None)]) });
+        let gained = |hearing: &mut Hearing, node: &str, one| -> Vec<(String, f64, f64)> {
+            let gained = hearing.hear(node, of(one)).into_iter().flat_map(|one| one.next_to);
+            let rounded = |value: f64| (value * 1e9).round() / 1e9;
+            gained.map(|(key, next)| (key.digest, next.ln, rounded(next.together_s))).collect()
+        };
+        for model in [None, Some(model())] {
+            let mut hearing = Hearing { stacks: NodeStacks::of(model.as_ref()), lines: Vec::new() };
+            let mut learned = |next_to, ended| gained(&mut hearing, "n1", with(next_to, ended));
+            // Job 11 is not known.
+            let first = learned(vec![next(2, -0.2, 3.0), next(11, -0.4, 3.0)], false);
+            assert_eq!(first, [("a2".to_owned(), -0.2, 3.0)]);
+            assert_eq!(learned(vec![next(2, -0.2, 3.5)], false), [], "too little");
+            assert_eq!(learned(vec![next(2, -0.3, 4.2)], true), [("a2".to_owned(), -0.3, 1.2)]);
+            let anew = learned(vec![next(2, -0.1, 2.0)], true);
+            assert_eq!(anew, [("a2".to_owned(), -0.1, 2.0)], "the daemon has begun anew");
+            let processor = Some("Another".to_owned());
+            let other =
+                NodeJobs { processor, ..of(with(vec![next(2, -0.2, 9.0)], false)).unwrap() };
+            assert_eq!(hearing.hear("n2", Ok(other)), []);
+            let line = hearing.lines.last().unwrap();
+            assert!(line.contains("has Another") && line.contains("A processor: what"), "{line}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use libtest_mimic::Trial;
 use rustix::process::Signal;
 
 use crate::place::{Place, is_alive, stderr, wait_until};
-use crate::service::Service;
+use crate::service::{Service, command};
 use crate::settings::{changed, own, wait_for_change};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
@@ -19,6 +19,8 @@ pub fn trials() -> Vec<Trial> {
         trial("a_bad_configuration_keeps_the_old_one", reload),
         trial("another_policy_than_the_daemons_is_refused", conflict),
         trial("what_needs_a_manager_of_its_own_is_refused", own_manager),
+        trial("a_stopped_daemon_is_named_and_programs_run_without_it", stopped),
+        trial("what_a_killed_daemon_left_is_not_in_the_way_of_later_runs", killed),
     ]
 }
 
@@ -191,4 +193,55 @@ fn own_manager() {
         assert_eq!(refused.status.code(), Some(125), "{option:?}");
         assert!(stderr(&refused).contains(option[0]), "{}", stderr(&refused));
     }
+}
+
+/// `symbiont run -- echo ran`, waiting no longer than usual.
+fn echo(place: &Place) -> std::process::Output {
+    let symbiont = env!("CARGO_BIN_EXE_symbiont").as_ref();
+    command(symbiont, &["run", "--", "echo", "ran"], &place.state_dir()).output().unwrap()
+}
+
+fn stopped() {
+    let service = Service::start("stay");
+    service.send(Signal::STOP);
+    let ran = echo(&service.place);
+    let jobs = service.place.path("jobs.txt");
+    std::fs::write(&jobs, "echo one\necho two\n").unwrap();
+    let mut batch = service.place.symbiont("batch");
+    let store = service.place.path("known.json");
+    let batch = batch.arg(jobs).args(["-n", "1", "--store"]).arg(&store).output().unwrap();
+    service.send(Signal::CONT);
+    assert!(ran.status.success() && ran.stdout == b"ran\n", "{ran:?}");
+    let line = "symbiontd does not answer within 1s, it may be stopped";
+    let said = stderr(&ran);
+    assert!(said.lines().count() == 1 && said.contains(line), "{said}");
+    // A batch says it once.
+    assert!(batch.status.success(), "{batch:?}");
+    assert_eq!(stderr(&batch).matches(line).count(), 1, "{batch:?}");
+    // What was waited for is not the jobs' time.
+    let known: serde_json::Value = serde_json::from_slice(&std::fs::read(store).unwrap()).unwrap();
+    let programs = known["programs"].as_object().unwrap().values();
+    let times: Vec<f64> = programs
+        .flat_map(|program| program["runs"].as_array().unwrap())
+        .map(|run| run["elapsed_s"].as_f64().unwrap())
+        .collect();
+    assert!(times.len() == 2 && times.iter().all(|time| *time < 0.9), "{times:?}");
+}
+
+fn killed() {
+    let service = Service::start("stay");
+    let socket = service.socket();
+    service.send(Signal::KILL);
+    wait_until("it is gone", || !is_alive(service.id()) || service.place.manager().is_none());
+    // Long ago.
+    let mut touch = std::process::Command::new("touch");
+    assert!(touch.args(["-d", "1 hour ago"]).arg(&socket).status().unwrap().success());
+    let ran = echo(&service.place);
+    assert!(ran.status.success() && ran.stdout == b"ran\n", "{ran:?}");
+    assert!(!socket.exists(), "the run's own manager has removed it");
+    // So does a restore.
+    wait_until("the run's manager has ended", || service.place.manager().is_none());
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    service.place.restore();
+    assert!(!socket.exists());
 }

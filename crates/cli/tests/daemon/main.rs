@@ -8,6 +8,7 @@ mod abuse;
 mod access;
 mod advise;
 mod attached;
+mod batches;
 mod cgroup;
 mod classes;
 mod descriptors;
@@ -41,6 +42,7 @@ fn main() {
         access::trials(),
         advise::trials(),
         attached::trials(),
+        batches::trials(),
         cgroup::trials(),
         classes::trials(),
         descriptors::trials(),

@@ -25,6 +25,10 @@ impl Policy for Estimating {
         let memory = f64::from(thread.thread % 10) / 10.0;
         (thread.thread >= 10).then(|| vec![("base", 1.0 - memory), ("memory", memory)])
     }
+
+    fn learned_of(&self, thread: ThreadId, co_runner: ThreadId) -> Option<f64> {
+        (thread.thread >= 10).then(|| -f64::from(co_runner.thread % 10) / 10.0)
+    }
 }
 
 struct World {
@@ -111,6 +115,31 @@ fn a_policy_without_stacks_gives_run_times_only() {
     let node = world.step(|_| 10);
     assert_eq!(node.jobs[0].stacks, []);
     assert!(close(node.jobs[0].run_time_s, 0.2), "its time before the first step counts");
+}
+
+#[test]
+fn what_was_learned_of_jobs_that_shared_a_core_is_reported() {
+    // 7 and 8 on one core, 9 by itself, of 3 nothing is learned.
+    let mut world = World::new(&[(7, 15, 0), (8, 18, 1), (9, 19, 2), (3, 4, 3)]);
+    (0..3).for_each(|_| drop(world.step(|_| 10)));
+    let near = |node: &NodeJobs, job: usize| -> Vec<(u64, i64, i64)> {
+        let rounded = |value: f64| (value * 1e3).round() as i64;
+        let of = |next: &NextToJob| (next.job, rounded(next.ln), rounded(next.together_s));
+        node.jobs[job].next_to.iter().map(of).collect()
+    };
+    let node = world.step(|_| 10);
+    let at = |job| node.jobs.iter().position(|one| one.job == job).unwrap();
+    assert_eq!(near(&node, at(7)), [(8, -800, 300)]);
+    assert_eq!(near(&node, at(8)), [(7, -500, 300)]);
+    assert_eq!((near(&node, at(9)), near(&node, at(3))), (Vec::new(), Vec::new()));
+    world.programs.remove(&ProgramId(8));
+    let node = world.step(|_| 10);
+    assert_eq!(near(&node, at(7)), [(8, -800, 300)], "also after its end");
+    world.machine().wait(KEPT).unwrap();
+    world.programs.remove(&ProgramId(7));
+    let node = world.step(|_| 0);
+    let seven = node.jobs.iter().find(|job| job.job == 7).unwrap();
+    assert_eq!(seven.next_to, [], "until it is forgotten");
 }
 
 #[test]

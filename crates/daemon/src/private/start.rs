@@ -12,6 +12,7 @@ use symbiont_policy::{Phases, room_for_one};
 use symbiont_topology::HostTopology;
 
 use super::{Plan, PrivateError, Wakes};
+use crate::client::remove_dead_socket;
 
 /// Takes the lock, restores what crashed managers left changed, reads the topology.
 pub(super) fn prepare(
@@ -27,6 +28,7 @@ pub(super) fn prepare(
     for root in manager.roots() {
         lock.manages(root.pid())?;
     }
+    remove_dead_socket(&plan.state_dir);
     let host = HostTopology::read()?;
     let host = host.slowed(&plan.slower.iter().map(|slow| (slow.cpu(), slow.factor())).collect());
     // What a crashed manager left must not pass for what the user set.

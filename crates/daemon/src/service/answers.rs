@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use symbiont_machine::{Machine, ProgramId};
-use symbiont_wire::{Explanations, Failure, ProgramStatus, Reply, Status, Usage};
+use symbiont_wire::{Explanations, Failure, NextToProgram, ProgramStatus, Reply, Status, Usage};
 
 use super::{Managed, Service, not_managed};
 use crate::explain::{self, Names, StepContext};
@@ -13,7 +13,7 @@ use crate::snapshot::{pages, snapshot};
 use crate::{OwnedProcess, Peer};
 
 /// Programs in one reply of `Status`: far below the bound of a message.
-const PROGRAMS_IN_A_REPLY: usize = 64;
+const PROGRAMS_IN_A_REPLY: usize = 32;
 
 impl Service {
     pub(super) fn why(&self, managed: &Managed, peer: Peer, id: u32) -> Result<Reply, Failure> {
@@ -77,7 +77,9 @@ impl Service {
             policy: self.policy.clone(),
             quantum_ms: self.quantum.as_secs_f64() * 1e3,
             hardware_threads: u32::try_from(machine.topology().cpus().len()).unwrap_or(u32::MAX),
-            programs: visible.map(|(id, program)| self.program(managed, id, program)).collect(),
+            programs: visible
+                .map(|(id, program)| self.program(managed, id, program, peer))
+                .collect(),
             moves: explain::moves(managed.tally()),
             usage: Usage {
                 cpu_s: cost.cpu.as_secs_f64(),
@@ -120,7 +122,20 @@ impl Service {
         replies(&pages)
     }
 
-    fn program(&self, managed: &Managed, id: ProgramId, program: &Program) -> ProgramStatus {
+    fn program(
+        &self,
+        managed: &Managed,
+        id: ProgramId,
+        program: &Program,
+        peer: Peer,
+    ) -> ProgramStatus {
+        let is_visible = |id| self.programs.get(id).is_some_and(|other| peer.may_see(other.owner));
+        let next_to = self.together.of(id).filter(|(other, _)| is_visible(*other));
+        let next_to = next_to.map(|(other, next)| NextToProgram {
+            program: other.0,
+            ln: next.ln,
+            together_s: next.together.as_secs_f64(),
+        });
         let status = match self.step_context(managed) {
             Some(known) => explain::program_status(&known, id),
             None => ProgramStatus { program: id.0, ..ProgramStatus::default() },
@@ -133,6 +148,7 @@ impl Service {
             roots: program.roots.iter().take(8).map(OwnedProcess::pid).collect(),
             managed_s: program.since.elapsed().as_secs_f64(),
             quiet: self.quiet.report(id),
+            next_to: next_to.collect(),
             ..status
         }
     }

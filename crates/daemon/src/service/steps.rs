@@ -80,6 +80,10 @@ impl Service {
         let slowdowns = explain::slowdowns(step, managed.applied(), managed.policy());
         let own = || Own::read(machine.cost().cpu);
         let topology = machine.topology();
+        let programs = &self.programs;
+        let managed_program = |id| programs.get(id).map(|_| id);
+        self.together.observe(step, topology, managed.policy(), managed_program);
+        self.together.retain(|id| programs.get(id).is_some());
         if self.metrics.reports_jobs() {
             let job = |program: &Program| Some(JobOf { job: program.job?, user: program.owner });
             let programs = self.programs.iter().filter_map(|(id, one)| Some((id, job(one)?)));

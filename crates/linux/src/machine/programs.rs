@@ -30,6 +30,13 @@ impl<W: Wait> LinuxMachine<W> {
         }
     }
 
+    /// Notes what a program is known by from one run to the next.
+    pub fn set_identity(&mut self, program: ProgramId, identity: &str) {
+        if let Some(known) = self.programs.iter_mut().find(|known| known.id == program) {
+            known.identity = Some(identity.to_owned());
+        }
+    }
+
     /// Enrols a process with all its threads and descendants in a program.
     ///
     /// # Errors

@@ -26,6 +26,8 @@ struct Bench {
     shuffles: bool,
     /// Do programs belong to users in turn?
     users: Option<u32>,
+    /// Identities that belong to programs in turn; none: they have names alone.
+    identities: Option<u32>,
     placement: Placement,
 }
 
@@ -53,6 +55,7 @@ impl Bench {
             random: Pcg64Mcg::seed_from_u64(seed),
             shuffles: false,
             users: None,
+            identities: None,
             placement: Placement::new(),
         }
     }
@@ -127,6 +130,7 @@ impl Bench {
         }
         let program = |(at, name): (usize, &String)| Program {
             user: self.users.map(|users| at as u32 % users),
+            identity: self.identities.map(|identities| format!("{:x}", at as u32 % identities)),
             ..Program::new(ProgramId(at as u32), name.clone())
         };
         let programs = self.names.iter().enumerate().map(program).collect();
@@ -264,6 +268,35 @@ fn programs_of_two_users_are_learned_apart() {
         policy.known.origins().count()
     };
     assert_eq!([None, Some(1), Some(2)].map(kinds), [1, 1, 2]);
+    // So are two executables of one name, and one executable under several names is learned as one.
+    let of = |identities, names: Option<&str>| {
+        let mut bench = Bench::new("core:4 smt:2", &[0; 8], takes.clone(), 1);
+        bench.identities = identities;
+        if let Some(name) = names {
+            bench.names = (0..8).map(|at| format!("{name}{at}")).collect();
+        }
+        let mut policy = policy(1);
+        bench.step(&mut policy);
+        policy.known.origins().count()
+    };
+    assert_eq!((of(Some(3), None), of(Some(1), Some("a")), of(None, Some("a"))), (3, 1, 8));
+}
+
+#[test]
+fn what_was_learned_of_two_threads_can_be_asked() {
+    // Programs 0 and 1 take much from their like only.
+    let takes = vec![vec![-0.5, -0.2], vec![-0.2, -0.5]];
+    let mut bench = Bench::new("core:2 smt:2", &[0, 0, 1, 1], takes, 1);
+    let mut policy = policy(1);
+    let ids = |bench: &Bench| bench.placement.keys().copied().collect::<Vec<_>>();
+    bench.step(&mut policy);
+    (0..100).for_each(|_| bench.step(&mut policy));
+    let ids = ids(&bench);
+    let of = |one: usize, other: usize| policy.learned_of(ids[one], ids[other]);
+    let (like, other) = (of(0, 1).unwrap(), of(0, 2).unwrap());
+    assert!((like - other + 0.3).abs() < 0.1, "{like} {other}");
+    let stranger = thread(99, 99, &Default::default()).id;
+    assert_eq!(policy.learned_of(ids[0], stranger), None);
 }
 
 #[test]

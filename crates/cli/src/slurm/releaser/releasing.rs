@@ -373,6 +373,7 @@ impl<C: Cluster> Releaser<C> {
         };
         let basis = match combined.basis(victim.unwrap_or(Program(u32::MAX)), &release.co_runners) {
             Basis::Stacks => "CPI stacks",
+            Basis::SharedCores => "shared cores",
             Basis::RunTimes => "run times",
         };
         // Alone there is nothing to predict, and without a model but one way to do so.

@@ -140,7 +140,7 @@ fn serve(answer: &str) -> (Publisher, u16) {
 }
 
 fn daemons(port: u16) -> Daemons {
-    Daemons::new(model(), Poller::start(port, Duration::from_millis(20)).unwrap())
+    Daemons::new(Some(model()), Poller::start(port, Duration::from_millis(20)).unwrap())
 }
 
 /// Steps until this is so.
@@ -201,10 +201,61 @@ fn with_stacks_swapped_the_other_one_is_released() {
     assert!(text.contains("predicted slowdown 1.15 from CPI stacks"), "{text}");
 }
 
+/// Job 9 runs on a node with one more CPU; 1 and 2 wait in the queue. The programs of both ran next to that of 9, which
+/// lost so much to each by what a node has learned, without a model. Which is released, and why?
+fn released_by_cores(to_first: f64, to_second: f64) -> (u64, String) {
+    use symbiont_wire::jobs::{CoreType, Job, NextToJob, NodeJobs, VERSION};
+    let next = |job, ln| NextToJob { job, ln, together_s: 60.0 };
+    let job = |job, next_to| Job { job, user: 7, run_time_s: 90.0, next_to, ..Job::default() };
+    let core = "performance".to_owned();
+    let node_jobs = NodeJobs {
+        version: VERSION,
+        processor: Some("A processor".to_owned()),
+        policy: "auto".to_owned(),
+        core_types: vec![CoreType { core, hardware_threads_per_core: 2 }],
+        jobs: vec![
+            job(5, vec![next(6, -0.3), next(9, -0.3)]),
+            job(6, vec![next(5, -0.3), next(9, -0.3)]),
+            job(9, vec![next(5, to_first), next(6, to_second)]),
+        ],
+    };
+    let (_publisher, port) = serve(&serde_json::to_string(&node_jobs).unwrap());
+    let (_folder, store) = store();
+    let programs = [(1, "x"), (5, "x"), (2, "y"), (6, "y"), (9, "z")];
+    let mut cluster = Fake {
+        jobs: vec![runs(5, "b"), runs(6, "b"), runs(9, "a"), waits(1, 0.0), waits(2, 0.0)],
+        nodes: vec![node("a", 2, 0), node("b", 2, 0)],
+        scripts: programs.map(|(job, name)| (job, script(name))).into(),
+        ..Fake::default()
+    };
+    let daemons = || Daemons::new(None, Poller::start(port, Duration::from_millis(20)).unwrap());
+    let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default())
+        .with_daemons(daemons());
+    step_until(&mut releaser, |releaser| releaser.metrics.nodes.is_some_and(|of| of.pairs == 6));
+    assert_eq!(releaser.troubles, Vec::<String>::new());
+    drop(releaser);
+    // A CPU becomes free, and what was learnt outlives the one that learnt it.
+    cluster.nodes[0].idle = 1;
+    let known = store.read().unwrap();
+    let mut releaser =
+        super::releaser(&mut cluster, options(), store, known).with_daemons(daemons());
+    let decisions = releaser.step(20.0).unwrap();
+    (decisions[0].job, decisions[0].text())
+}
+
+#[test]
+fn the_partner_that_shared_cores_favour_is_released() {
+    let (job, text) = released_by_cores(-0.5, -0.1);
+    assert_eq!(job, 2, "not the first of the queue: {text}");
+    assert!(text.contains("from shared cores"), "{text}");
+    let (job, text) = released_by_cores(-0.1, -0.5);
+    assert_eq!(job, 1, "{text}");
+}
+
 #[test]
 fn cpu_times_of_jobs_that_ended_are_kept_with_their_runs() {
     use symbiont_wire::jobs::{Job, NodeJobs, VERSION};
-    let job = Job { job: 1, user: 7, ended: true, run_time_s: 63.0, stacks: Vec::new() };
+    let job = Job { job: 1, user: 7, ended: true, run_time_s: 63.0, ..Job::default() };
     let node_jobs = NodeJobs { version: VERSION, jobs: vec![job], ..NodeJobs::default() };
     let (_publisher, port) = serve(&serde_json::to_string(&node_jobs).unwrap());
     let (_folder, store) = store();
