@@ -30,6 +30,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use symbiont_linux::slow::SlowError;
+use symbiont_report::number::time;
 
 mod check;
 mod daemon;
@@ -78,6 +79,21 @@ impl Progress for () {
     fn note(&mut self, _: &str) {}
 }
 
+/// Makes a folder, and those that it is in, where they are not there yet.
+///
+/// # Errors
+/// When it cannot be made, or what is there of it is no folder.
+pub fn make_folder(folder: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(folder).map_err(|source| {
+        // Of its ancestors, the first that is there is the obstacle.
+        let there = folder.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir());
+        match there {
+            Some(path) => Error::NotAFolder { path: path.to_owned() },
+            None => Error::Io { path: folder.to_owned(), source },
+        }
+    })
+}
+
 /// A folder for the files of one run, which is removed with all of them.
 pub fn scratch(output: &Path) -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new().prefix("running-").tempdir_in(output).map_err(Error::io(output))
@@ -120,6 +136,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// What is to be a folder is something else.
+    #[error("{path} is not a folder")]
+    NotAFolder {
+        /// Which.
+        path: PathBuf,
+    },
     /// A program of ours is not where it should be.
     #[error("{path} is missing: build the whole workspace (`cargo build --release`)")]
     NoProgram {
@@ -153,7 +175,7 @@ pub enum Error {
         why: String,
     },
     /// A program did not end and was ended.
-    #[error("`{program}` did not end within {limit:?} and was killed with all it had started")]
+    #[error("`{program}` did not end within {limit} and was killed with all it had started", limit = time(*.limit))]
     TimedOut {
         /// Its command line.
         program: String,
@@ -183,11 +205,23 @@ pub enum Error {
         /// Where and why.
         source: serde_json::Error,
     },
+    /// A line of a file of finished runs is none.
+    #[error(
+        "{path}: line {line} is damaged ({why}): remove that line, and the run that it was of is measured anew"
+    )]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A CPU cannot be slowed down, or is not any more.
     #[error(transparent)]
     Slow(#[from] SlowError),
     /// Run after run failed.
-    #[error("run {run} failed {attempts} times, the last time: {source}")]
+    #[error("a run ({run}) failed {attempts} times, the last time: {source}")]
     Hopeless {
         /// Which run.
         run: String,
@@ -198,8 +232,9 @@ pub enum Error {
     },
     /// Runs began too late, although they were given ever more time.
     #[error(
-        "this machine is too busy to measure on: `{run}` was to begin {lead:?} after its start, and \
-         was not ready by then"
+        "this machine is too busy to measure on: `{run}` was to begin {lead} after its start, and \
+         was not ready by then",
+        lead = time(*.lead)
     )]
     Busy {
         /// Which run, the last time.

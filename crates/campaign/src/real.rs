@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Done, Experiment, Finished, InRound, Repeats, Rounds, carry_out};
-use crate::harness::{self, Error, Machine, Progress};
+use crate::harness::{self, Error, Machine, Progress, make_folder};
 use symbiont_report::Report;
 
 /// How often a run is tried: another manager may hold the lock, or the machine may stand still for longer
@@ -96,7 +96,7 @@ pub struct Site {
 impl Site {
     /// Reads the machine, and creates the folder if need be.
     pub fn new(output: &Path, repeats: Repeats, seed: u64) -> Result<Self, Error> {
-        std::fs::create_dir_all(output).map_err(Error::io(output))?;
+        make_folder(output)?;
         let folder = std::fs::canonicalize(output).map_err(Error::io(output))?;
         let machine = Machine::measured_in(&folder)?;
         Ok(Self { folder, machine, rounds: Rounds { repeats, seed } })

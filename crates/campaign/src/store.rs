@@ -1,14 +1,13 @@
 //! Records of finished runs, found again by what they follow from.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::Experiment;
-use crate::harness::{Error, Journal};
+use crate::harness::{Error, Journal, make_folder};
 
 /// A line of the file.
 #[derive(Serialize, Deserialize)]
@@ -27,7 +26,7 @@ pub(super) struct Store {
 impl Store {
     /// Opens or makes `NAME.jsonl` in a folder.
     pub fn open(folder: &Path, name: &str) -> Result<Self, Error> {
-        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        make_folder(folder)?;
         let (journal, lines) = Journal::open::<Line>(&folder.join(format!("{name}.jsonl")))?;
         let records = lines.into_iter().map(|line| (line.key, line.record)).collect();
         Ok(Self { journal, records })

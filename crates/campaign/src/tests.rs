@@ -317,6 +317,22 @@ fn a_run_that_fails_is_tried_again_a_few_times() {
     let wrong = || Error::Unmanaged("another manager holds the lock".to_owned());
     assert!(matches!(failing(0, wrong), (1, Ok(1))));
     assert!(matches!(failing(2, wrong), (3, Ok(1))));
-    assert!(matches!(failing(3, wrong), (3, Err(Error::Hopeless { attempts: 3, .. }))));
+    let (attempts, ended) = failing(3, wrong);
+    assert!(matches!(ended, Err(Error::Hopeless { attempts: 3, .. })), "{ended:?}");
+    assert_eq!(attempts, 3);
+    let said = ended.unwrap_err().to_string();
+    assert!(said.starts_with("a run (7) failed 3 times, the last time: "), "{said}");
     assert!(matches!(failing(1, || Error::Cancelled), (1, Err(Error::Cancelled))));
+}
+
+#[test]
+fn what_is_no_folder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for output in [file.clone(), file.join("out"), file.join("deeper/out")] {
+        let error = Site::new(&output, Repeats::exactly(1), 1).unwrap_err().to_string();
+        assert_eq!(error, format!("{} is not a folder", file.display()));
+    }
+    assert!(Site::new(&folder.path().join("new/out"), Repeats::exactly(1), 1).is_ok());
 }

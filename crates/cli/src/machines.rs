@@ -141,7 +141,8 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
         return Ok(());
     }
     let machine = &shown.machine;
-    say!("{} ({}), {} cores × SMT{}", machine.name, machine.title, machine.cores, machine.smt);
+    let cores = number::counted(machine.cores, "core");
+    say!("{} ({}), {cores} × SMT{}", machine.name, machine.title, machine.smt);
     say!("{}\n\n{}", machine.note, description.topology.summary());
     say!("\n{}; {}", machine.checked, machine.held);
     if let Some(pairs) = machine.pairs {

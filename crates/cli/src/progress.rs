@@ -90,11 +90,11 @@ impl Progress for Terminal {
         };
         let done = kept.unwrap_or(0);
         let left = runs.saturating_sub(done);
+        let noun = if left == 1 { "run" } else { "runs" };
         if self.begun {
-            self.line(&format!("{left} more runs{about}."));
+            self.line(&format!("{left} more {noun}{about}."));
         } else if !known || estimate > MOMENT {
             self.begun = true;
-            let noun = if left == 1 { "run" } else { "runs" };
             self.line(&format!("{left} {noun}{about}.{advice}{stops}"));
             if done > 0 {
                 self.line(&format!("{done} of {runs} runs were done before."));

@@ -95,16 +95,22 @@ fn all_pairs(args: &Reproduce, wanted: &[&Figure]) -> anyhow::Result<Vec<(String
 }
 
 /// Measured pairs of a file; they are called by its folder where it is but `pairs.csv`.
-pub fn pairs(path: &Path) -> anyhow::Result<(String, Matrix)> {
+fn pairs(path: &Path) -> anyhow::Result<(String, Matrix)> {
+    let pairs = measured_pairs(path)?;
+    let file = path.file_stem().filter(|stem| *stem != "pairs");
+    let name = file.or_else(|| path.parent()?.file_name()).or(path.file_stem()).unwrap_or_default();
+    let slowdowns = pairs.slowdowns();
+    Ok((name.to_string_lossy().into_owned(), Matrix { programs: pairs.programs, slowdowns }))
+}
+
+/// Measured pairs of a file, of two programs at least.
+pub fn measured_pairs(path: &Path) -> anyhow::Result<MeasuredPairs> {
     let shown = path.display();
     let text =
         symbiont_input::read_to_string(path).with_context(|| format!("measured pairs {shown}"))?;
     let pairs = MeasuredPairs::read(&text).with_context(|| format!("measured pairs {shown}"))?;
     ensure!(pairs.programs.len() > 1, "measured pairs {shown}: there is one program only");
-    let file = path.file_stem().filter(|stem| *stem != "pairs");
-    let name = file.or_else(|| path.parent()?.file_name()).or(path.file_stem()).unwrap_or_default();
-    let slowdowns = pairs.slowdowns();
-    Ok((name.to_string_lossy().into_owned(), Matrix { programs: pairs.programs, slowdowns }))
+    Ok(pairs)
 }
 
 /// A given workload, for figures that are all made from one.

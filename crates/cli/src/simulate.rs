@@ -32,6 +32,12 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     if let Some(file) = &args.measured.pairs {
         return pairs::run(args, file);
     }
+    let given = args.measured.given();
+    anyhow::ensure!(
+        given.is_empty(),
+        "{}: only with --pairs FILE, which is given in place of --machine",
+        given.join(", ")
+    );
     let name = args.machine.as_deref().context("which machine? see --machine")?;
     let description = machine(name)?.restricted(args.cores, args.smt)?;
     let library = Library::open(&args.profiles)?;
@@ -208,13 +214,13 @@ pub fn provenance(from: &Provenance) -> String {
         how => how,
     };
     format!(
-        "simulated on {} ({}), {}; {} cores, {} hardware threads\n{checked}; {}; {} of its {} \
+        "simulated on {} ({}), {}; {}, {}\n{checked}; {}; {} of its {} \
          values are assumed\n{}{private}",
         from.machine,
         from.title,
         from.level,
-        from.cores,
-        from.hardware_threads,
+        number::counted(from.cores, "core"),
+        number::counted(from.hardware_threads, "hardware thread"),
         from.held,
         from.assumed,
         from.values,
@@ -233,8 +239,8 @@ fn print(outcome: &Outcome) {
         outcome.alone_s
     );
     say!(
-        "{} repeats from random starts, {} s each on average; {} moves in {} quanta",
-        outcome.repeats,
+        "{} from random starts, {} s each on average; {} moves in {} quanta",
+        number::counted(outcome.repeats, "repeat"),
         number::plain(outcome.length_s),
         outcome.moves,
         outcome.quanta

@@ -59,6 +59,25 @@ fn a_report_says_what_it_rests_on() {
     for needle in ["unchecked", "are assumed", "not POWER runs", "STP ", "ANTT ", "synthetic"] {
         assert!(text.contains(needle), "{needle} in {text}");
     }
+    let one = stdout(&[
+        "simulate",
+        "--machine",
+        "power8-s812l",
+        "--cores",
+        "1",
+        "--smt",
+        "1",
+        "--alone",
+        "300ms",
+        "--repeats",
+        "1",
+        "--apps",
+        "synthetic-integer",
+    ]);
+    assert!(
+        one.contains("; 1 core, 1 hardware thread\n") && one.contains("\n1 repeat from "),
+        "{one}"
+    );
     let json: Value = serde_json::from_str(&stdout(&small(&["--json"]))).unwrap();
     assert_eq!(json["provenance"]["simulated"], true);
     assert_eq!(json["provenance"]["checked"], "unchecked");
@@ -172,6 +191,25 @@ fn policies_run_on_measured_pairs() {
     assert!(shown.contains("until     2 s") && shown.contains("6 threads on 3 cores"), "{shown}");
     let counters = refused(&with(&["--policy", "hysched"]));
     assert!(counters.contains("needs more than instructions and cycles"), "{counters}");
+    assert!(
+        shown.contains("not measured next to themselves") && shown.contains("for it: b\n"),
+        "{shown}"
+    );
+    assert_eq!(learned["not_next_to_themselves"], serde_json::json!(["b"]));
+    let one =
+        stdout(&["simulate", "--pairs", file, "--threads", "6", "--repeats", "1", "--at", "1s"]);
+    assert!(one.contains("6 threads on 3 cores, 1 mix\n"), "{one}");
+    let csv = stdout(&with(&["--policy", "random", "--seed", "7", "--csv"]));
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(
+        (rows.len(), rows[0][..6].join(",").as_str()),
+        (3, "pairs,policy,threads,mixes,seed,until_s")
+    );
+    assert_eq!(
+        (rows[0][6], &rows[2][..6]),
+        ("captured", &[file, "random", "6", "3", "7", "5"][..])
+    );
+    assert!(rows[1..].iter().all(|row| row[6].parse::<f64>().is_ok()), "{csv}");
     let odd = refused(&["simulate", "--pairs", file, "--threads", "3"]);
     assert!(odd.contains("an even number from 2 to 1024"), "{odd}");
 
@@ -184,6 +222,24 @@ fn policies_run_on_measured_pairs() {
     assert!(other.contains("--pairs is for symbiont-measured-pairs"), "{other}");
     let shown = stdout(&figure);
     assert!(shown.contains("symbiont-measured-pairs"), "{shown}");
+}
+
+#[test]
+fn what_is_for_measured_pairs_is_refused_on_a_machine() {
+    let given =
+        ["--threads=4", "--at=1s", "--phases=1s", "--arrivals=1s", "--drift=0.1", "--noise=0.03"];
+    for option in given {
+        let error = refused(&small(&[option]));
+        let name = option.split('=').next().unwrap();
+        let expected = format!(
+            "symbiont: {name}: only with --pairs FILE, which is given in place of --machine\n"
+        );
+        assert_eq!(error, expected);
+    }
+    assert!(
+        refused(&small(&["--at=1s", "--noise=0"])).contains("--at, --noise: only with --pairs")
+    );
+    assert!(refused(&["simulate", "--at=1s"]).contains("--at: only with --pairs FILE"));
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl LearnedFile {
 
     fn contents(&self) -> Result<Contents, String> {
         let trouble = |why: &dyn std::fmt::Display| {
-            format!("what was learned before is not known: {}: {why}", self.path.display())
+            format!("cannot read what was learned before: {}: {why}", self.path.display())
         };
         let file = match self.open() {
             Ok(file) => file,

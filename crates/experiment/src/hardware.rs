@@ -44,6 +44,8 @@ const DRAWS: usize = 300;
 const CHOOSES: f64 = 0.3;
 /// No measured slowdown is outside of this.
 const SLOWDOWNS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
+/// Most characters of a wrong first line that are shown.
+const MOST_SHOWN: usize = 60;
 /// Columns of a file that are read.
 const COLUMNS: [&str; 3] = ["program", "co_runner", "slowdown"];
 
@@ -51,8 +53,10 @@ const COLUMNS: [&str; 3] = ["program", "co_runner", "slowdown"];
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoPairs {
     /// A column is missing.
-    #[error("no column is called '{0}': the first line names program, co_runner and slowdown")]
-    Column(&'static str),
+    #[error(
+        "no column is called '{0}': the first line has to name {columns}, and {1}", columns = COLUMNS.join(",")
+    )]
+    Column(&'static str, String),
     /// A line has none, or the slowdown is no positive number.
     #[error(
         "line {0}: a program, a co-runner and a slowdown from {least} to {most} are expected",
@@ -62,9 +66,20 @@ pub enum NoPairs {
     /// There is none.
     #[error("no pair is there")]
     Nothing,
-    /// A pair is missing, or there twice.
+    /// A pair is missing.
+    #[error("{0} co-running with {1} is missing")]
+    Missing(String, String),
+    /// A pair is there several times.
     #[error("{0} co-running with {1} is there {2} times, and expected once")]
-    Pair(String, String, usize),
+    Repeated(String, String, usize),
+}
+
+/// The first line of a file, in words: as it is printed, and not all of a long one.
+fn first_line(line: Option<&str>) -> String {
+    let Some(line) = line else { return "there is none".to_owned() };
+    let end = line.char_indices().nth(MOST_SHOWN).map(|(end, _)| end);
+    let (shown, more) = end.map_or((line, ""), |end| (line.get(..end).unwrap_or_default(), "…"));
+    format!("it is '{}{more}'", shown.escape_debug())
 }
 
 /// Measured pairs of programs; of a program with itself not always.
@@ -85,10 +100,12 @@ impl MeasuredPairs {
         // Spreadsheets begin a file with the mark of its byte order.
         let text = text.trim_start_matches('\u{feff}');
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let first = lines.next().map(|(_, line)| line);
         let header: Vec<&str> =
-            lines.next().map_or(Vec::new(), |(_, line)| line.split(',').map(str::trim).collect());
+            first.map_or(Vec::new(), |line| line.split(',').map(str::trim).collect());
         let find = |name: &'static str| {
-            header.iter().position(|column| *column == name).ok_or(NoPairs::Column(name))
+            let at = header.iter().position(|column| *column == name);
+            at.ok_or_else(|| NoPairs::Column(name, first_line(first)))
         };
         let [program, co_runner, slowdown] =
             [find(COLUMNS[0])?, find(COLUMNS[1])?, find(COLUMNS[2])?];
@@ -115,13 +132,21 @@ impl MeasuredPairs {
                 match all.map_or(&[][..], Vec::as_slice) {
                     [value] => Ok(Some(*value)),
                     [] if victim == *co_runner => Ok(None),
-                    all => Err(NoPairs::Pair(victim.clone(), (*co_runner).clone(), all.len())),
+                    [] => Err(NoPairs::Missing(victim.clone(), (*co_runner).clone())),
+                    all => Err(NoPairs::Repeated(victim.clone(), (*co_runner).clone(), all.len())),
                 }
             };
             names.iter().map(of).collect::<Result<Vec<_>, NoPairs>>()
         };
         let rows = names.iter().map(|victim| row(victim)).collect::<Result<_, _>>()?;
         Ok(Self { programs: names.into_iter().cloned().collect(), rows })
+    }
+
+    /// Programs of which the slowdown next to themselves was not measured.
+    pub fn not_next_to_themselves(&self) -> impl Iterator<Item = &str> {
+        let rows = self.programs.iter().zip(&self.rows).enumerate();
+        let missing = rows.filter(|(at, (_, row))| row.get(*at).is_none_or(Option::is_none));
+        missing.map(|(_, (name, _))| name.as_str())
     }
 
     /// Slowdowns of all pairs, victim by co-runner. Of a program next to itself, where that was not measured, the
@@ -149,9 +174,8 @@ impl MeasuredPairs {
 /// What is wrong with them.
 pub fn read_pairs(text: &str, machine: &str) -> Result<PairSlowdowns, NoPairs> {
     let pairs = MeasuredPairs::read(text)?;
-    let alone = pairs.programs.iter().enumerate().find(|(at, _)| pairs.rows[*at][*at].is_none());
-    if let Some((_, name)) = alone {
-        return Err(NoPairs::Pair(name.clone(), name.clone(), 0));
+    if let Some(name) = pairs.not_next_to_themselves().next() {
+        return Err(NoPairs::Missing(name.to_owned(), name.to_owned()));
     }
     let rows = pairs.slowdowns();
     PairSlowdowns::new(machine.to_owned(), pairs.programs, rows).map_err(|_| NoPairs::Line(1))
@@ -377,12 +401,22 @@ mod tests {
         let slowdowns = pairs.slowdowns();
         assert_eq!((slowdowns[0][1], slowdowns[2][0]), (1.2, 3.0));
         assert!((slowdowns[1][1] - (2.2 + 2.2 - 2.2)).abs() < 1e-9, "{slowdowns:?}");
+        assert!(pairs.not_next_to_themselves().eq(["a", "b", "c"]));
+        let pairs = MeasuredPairs::read(&format!("{text}b,b,1.5\n")).unwrap();
+        assert!(pairs.not_next_to_themselves().eq(["a", "c"]));
     }
 
     #[test]
     fn files_that_are_no_square_table_are_refused() {
         let refused = |text: &str| read_pairs(text, "m").unwrap_err().to_string();
         assert!(refused("").contains("no column is called 'program'"));
+        assert!(
+            refused("\n \n").ends_with("has to name program,co_runner,slowdown, and there is none")
+        );
+        let found = refused("\nprogram;co_runner;\u{1b}[2Jslowdown\na;a;1\n");
+        assert!(found.ends_with("and it is 'program;co_runner;\\u{1b}[2Jslowdown'"), "{found}");
+        let long = refused(&"é,".repeat(1 << 20));
+        assert!(long.ends_with("é,…'") && long.chars().count() < 200, "{long}");
         assert!(refused("program,co_runner\n").contains("'slowdown'"));
         let head = "program,co_runner,slowdown\n";
         assert_eq!(refused(head), "no pair is there");
@@ -391,8 +425,8 @@ mod tests {
             assert!(line(rest).starts_with("line 2: "), "{rest}");
         }
         assert_eq!(refused(&format!("\u{feff}{head}")), "no pair is there");
-        assert!(line("a,b,1").contains("b co-running with a is there 0 times"));
-        assert!(line("a,b,1\nb,a,1").contains("a co-running with a is there 0 times"));
+        assert_eq!(line("a,b,1"), "b co-running with a is missing");
+        assert_eq!(line("a,b,1\nb,a,1"), "a co-running with a is missing");
         assert!(line("a,a,1\na,a,1").contains("a co-running with a is there 2 times"));
     }
 

@@ -22,6 +22,7 @@
 //!   (`what_is_interrupted_is_even_and_goes_on`), and within its time (`a_plan_stays_within_its_time`).
 //! - The slowdowns of a machine are found (`slowdowns_are_found_whatever_the_clock`), and what is written is read by
 //!   the commands that take measured pairs (`what_is_written_is_read_back`).
+//! - Two do not measure at once in a folder (`one_at_a_time_measures_in_a_folder`).
 //! - Cores are found in spite of noise (`cores_are_found_in_spite_of_noise`).
 //! - Sums are predicted without having been seen (`sums_are_predicted_without_having_been_seen`).
 
@@ -29,6 +30,7 @@ pub mod campaign;
 pub mod evaluate;
 mod files;
 pub mod kernels;
+mod lock;
 pub mod machine;
 pub mod names;
 mod page;
@@ -43,7 +45,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::harness::{Error, Programs, Progress};
+use symbiont_campaign::harness::{Error, Programs, Progress, make_folder};
 use symbiont_campaign::{Repeats, Site};
 use symbiont_linux::actuate::allowed;
 use symbiont_report::Report;
@@ -57,7 +59,7 @@ use machine::{Method, OnCore};
 use names::{NameError, Program, Work};
 use plan::{Cell, Plan, Sides, TooShort, cells, whole_runs, windows};
 use sharing::{CpuPair, Sharing};
-use threads::{check, choose, for_sharing, share};
+use threads::{check, choose, for_sharing, several, share};
 
 /// What to do.
 #[derive(Debug, Clone)]
@@ -102,6 +104,20 @@ pub enum PairsError {
     /// `--cpus` names one that is not there.
     #[error("--cpus: {0} cannot be used; this process may run on {1}")]
     NotAllowed(PuId, CpuSet),
+    /// Another one measures in the same folder.
+    #[error(
+        "another `symbiont bench pairs` measures in {0}: wait until it ends; two at a time would disturb each other"
+    )]
+    InUse(PathBuf),
+    /// There is no second one.
+    #[error("This machine has one CPU only, and a pair of programs takes two.")]
+    OneCpu,
+    /// There is no second one for this process.
+    #[error(
+        "This process may use one CPU only, {0}, and a pair of programs takes two: start it without `taskset`, or let \
+         its cgroup or container use more."
+    )]
+    OneAllowed(PuId),
     /// No two hardware threads share a core.
     #[error(
         "No two hardware threads share a core here ({0}), so that there is nothing to measure; --cpus A,B measures \
@@ -157,10 +173,10 @@ pub fn run(options: &PairsOptions, progress: &mut dyn Progress) -> Result<Report
     if let Some(cpus) = &options.cpus {
         check(cpus, &may)?;
     }
-    if may.len() < 2 {
-        return Err(PairsError::NoSmt("there is one CPU".to_owned()));
-    }
+    several(&may, &host.cpus())?;
     let intent = Intent::of(options)?;
+    make_folder(&options.output)?;
+    let _alone = lock::lock(&options.output)?;
     let site = Site::new(&options.output, Repeats::exactly(1), options.seed)?;
     let cores: Vec<CpuSet> = host.cores().iter().map(|core| core.cpus.clone()).collect();
     let basis = site.machine.basis(&[]);

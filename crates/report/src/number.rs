@@ -7,6 +7,8 @@
 //! three from 10 000 on. Very large and very small values are written as
 //! `1.23×10⁸`; a minus is `−`.
 
+use std::time::Duration;
+
 use crate::stats::{Estimate, Method};
 
 /// Three significant digits.
@@ -16,6 +18,28 @@ pub fn plain(value: f64) -> String {
         return scientific(value);
     }
     fixed(value, decimals(value.abs(), 3))
+}
+
+/// A length of time in the largest unit of which it has one at least, with two significant digits: `1.6 ms`, `20 ms`,
+/// `150 s`.
+#[must_use]
+pub fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    // What is rounded up to the next unit is written in it.
+    let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+    let unit = units.into_iter().find(|(unit, _)| seconds / unit >= 0.9995);
+    let (unit, name) = unit.unwrap_or((1e-9, "ns"));
+    let value = seconds / unit;
+    let places = decimals(value, 2).max(0);
+    let text = fixed(value, places);
+    let short = if places > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{short} {name}")
+}
+
+/// So many of something: `1 core`, `2 cores`.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A value with its interval, if it has one: `0.983 [0.979, 0.988]`.
@@ -183,6 +207,24 @@ mod tests {
 
     fn with(value: f64, low: f64, high: f64) -> Estimate {
         Estimate { value, interval: Some(Interval { low, high }), n: 5, method: Method::StudentT }
+    }
+
+    #[test]
+    fn times_are_short_in_the_unit_that_suits() {
+        let of = |ns| time(Duration::from_nanos(ns));
+        assert_eq!(
+            [of(0), of(999), of(1_551_000), of(20_000_000)],
+            ["0 ns", "999 ns", "1.6 ms", "20 ms"]
+        );
+        assert_eq!(
+            [of(999_999_999), of(30_200_000_000), of(150_000_000_000)],
+            ["1 s", "30 s", "150 s"]
+        );
+    }
+
+    #[test]
+    fn one_of_something_is_singular() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "core")), ["0 cores", "1 core", "2 cores"]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 
 mod canvas;
+mod colours;
 mod dots;
 mod frame;
 mod header;
@@ -33,6 +34,7 @@ mod text;
 mod theme;
 mod ticks;
 
+use colours::Colours;
 #[cfg(feature = "png")]
 pub(super) use raster::png;
 pub(super) use theme::{DARK, LIGHT, inline, standalone};
@@ -60,6 +62,8 @@ pub enum Chart {
     Lines(Lines),
     /// Figures of pairs of things, as a coloured matrix.
     Matrix(Matrix),
+    /// Slowdowns of pairs, coloured by their logarithm; less is better, unlike in other matrices.
+    Slowdowns(Matrix),
 }
 
 /// An axis of values.
@@ -197,7 +201,7 @@ pub struct Matrix {
     pub label: String,
     /// Their unit.
     pub unit: Option<String>,
-    /// The figure that stays uncoloured: 1 for ratios, 0 for differences.
+    /// The figure that stays uncoloured: 1 for ratios, 0 for differences; of slowdowns more than 0.
     pub neutral: f64,
 }
 
@@ -254,7 +258,8 @@ impl Plot {
         match &self.chart {
             Chart::Dots(chart) => dots::draw(&self.title, chart),
             Chart::Lines(chart) => lines::draw(&self.title, chart),
-            Chart::Matrix(chart) => matrix::draw(&self.title, chart),
+            Chart::Matrix(chart) => matrix::draw(&self.title, chart, Colours::MoreIsBetter),
+            Chart::Slowdowns(chart) => matrix::draw(&self.title, chart, Colours::Slowdowns),
         }
     }
 
@@ -280,7 +285,7 @@ impl Plot {
                 let series = names(&mut c.series.iter().map(|s| &s.name));
                 format!("{} over {} for {}", c.y.head(), c.x.head(), series)
             }
-            Chart::Matrix(c) => format!(
+            Chart::Matrix(c) | Chart::Slowdowns(c) => format!(
                 "{} for {} {} by {} {}",
                 with_unit(&c.label, c.unit.as_deref()),
                 c.row,
@@ -297,7 +302,7 @@ impl Plot {
         match &self.chart {
             Chart::Dots(c) => dots::data(self, c),
             Chart::Lines(c) => lines::data(self, c),
-            Chart::Matrix(c) => matrix::data(self, c),
+            Chart::Matrix(c) | Chart::Slowdowns(c) => matrix::data(self, c),
         }
     }
 

@@ -131,6 +131,29 @@ fn golden_report_is_unchanged() {
 }
 
 #[test]
+fn the_scale_of_slowdowns_says_which_end_is_which() {
+    let names = vec!["a".to_owned(), "b".to_owned()];
+    let one = estimate(&[1.0]);
+    let chart = Chart::Slowdowns(Matrix {
+        row: "program".into(),
+        column: "co-runner".into(),
+        rows: names.clone(),
+        columns: names,
+        cells: vec![vec![one, estimate(&[2.0])], vec![one, one]],
+        label: "slowdown".into(),
+        unit: None,
+        neutral: 1.0,
+    });
+    let plot = Plot::new("slowdowns", "Slowdowns", "", chart);
+    let mut report = Report::new("A report", "");
+    report.push(plot);
+    let page = report.html().unwrap();
+    for needle in ["0.500 (faster)", "2.00 (slower)"] {
+        assert!(page.contains(needle), "{needle} in {page}");
+    }
+}
+
+#[test]
 fn same_report_gives_the_same_bytes() {
     let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     sample().write(a.path()).unwrap();
@@ -175,7 +198,7 @@ fn filled_with(text: &str) -> Report {
                 c.x.label = text.to_owned();
                 c.y.unit = Some(text.to_owned());
             }
-            Chart::Matrix(c) => {
+            Chart::Matrix(c) | Chart::Slowdowns(c) => {
                 c.rows.fill(text.to_owned());
                 c.columns.fill(text.to_owned());
                 c.label = text.to_owned();

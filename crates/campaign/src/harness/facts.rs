@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use symbiont_linux::perf::processor_name;
 
-use super::Error;
 use super::journal::read_json;
+use super::{Error, make_folder};
 use crate::digest;
 
 /// The file that keeps the machine as it was when measuring in a folder began.
@@ -60,7 +60,7 @@ impl Machine {
     /// # Errors
     /// When the folder cannot be made, read or written.
     pub fn measured_in(folder: &Path) -> Result<Self, Error> {
-        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        make_folder(folder)?;
         let (now, path) = (Self::read(), folder.join(KEPT));
         let kept = if has_runs(folder)? { read_json::<Self>(&path).ok() } else { None };
         let as_now =

@@ -23,11 +23,11 @@ impl Journal {
     /// # Errors
     /// When the file cannot be used, or a whole line in it is not a record.
     pub fn open<T: DeserializeOwned>(path: &Path) -> Result<(Self, Vec<T>), Error> {
-        let text = match fs::read_to_string(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        let bytes = match fs::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             other => other.map_err(Error::io(path))?,
         };
-        let (records, whole) = whole(path, &text)?;
+        let (records, whole) = whole(path, &bytes)?;
         let file = File::options()
             .append(true)
             .create(true)
@@ -50,10 +50,25 @@ impl Journal {
 }
 
 /// The records of a journal's whole lines, and how long these are.
-fn whole<T: DeserializeOwned>(path: &Path, text: &str) -> Result<(Vec<T>, usize), Error> {
-    let whole = text.rfind('\n').map_or("", |end| text.get(..=end).unwrap_or_default());
-    let record = |line| serde_json::from_str(line).map_err(Error::json(path));
-    Ok((whole.lines().map(record).collect::<Result<_, _>>()?, whole.len()))
+fn whole<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<(Vec<T>, usize), Error> {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    let whole = end.and_then(|end| bytes.get(..end)).unwrap_or_default();
+    let lines = whole.split(|byte| *byte == b'\n').filter(|_| end.is_some()).enumerate();
+    let record = |(at, line): (usize, &[u8])| {
+        serde_json::from_slice(line).map_err(|error| damaged(path, at + 1, &error))
+    };
+    Ok((lines.map(record).collect::<Result<_, _>>()?, end.map_or(0, |end| end + 1)))
+}
+
+/// What is wrong with this line: the parser saw no other one.
+fn damaged(path: &Path, line: usize, error: &serde_json::Error) -> Error {
+    let (text, column) = (error.to_string(), error.column());
+    let place = format!(" at line {} column {column}", error.line());
+    let why = match text.strip_suffix(&place) {
+        Some(what) => format!("{what} at column {column}"),
+        None => text,
+    };
+    Error::Line { path: path.to_owned(), line, why }
 }
 
 /// Reads a file that holds one JSON value.
@@ -86,6 +101,23 @@ mod tests {
         assert_eq!(before, [1, 2]);
         journal.append(&5u32).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n5\n");
+    }
+
+    #[test]
+    fn a_damaged_line_is_named_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.jsonl");
+        for damage in [&b"[2"[..], b"", b"\xff\xfe", b"{}"] {
+            fs::write(&path, [b"1\n2\n", damage, b"\n4\n5"].concat()).unwrap();
+            let error = Journal::open::<u32>(&path).unwrap_err().to_string();
+            assert!(error.contains("runs.jsonl: line 3 is damaged ("), "{error}");
+            assert!(
+                error.ends_with("): remove that line, and the run that it was of is measured anew"),
+                "{error}"
+            );
+            assert!(!error.contains("line 1"), "{error}");
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"1\n2\n{}\n4\n5", "it is left as it is");
     }
 
     #[test]

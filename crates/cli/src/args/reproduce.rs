@@ -55,7 +55,8 @@ pub struct Reproduce {
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub workload: Option<PathBuf>,
     /// Pairs of programs as they were measured, for symbiont-measured-pairs: a CSV file with columns program, co_runner
-    /// and slowdown; may be given several times [default: pairs that are drawn]
+    /// and slowdown; may be given several times. Where that of a program with itself is missing, what it suffers plus
+    /// what it inflicts on average, less the mean of all, is taken for it [default: pairs that are drawn]
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub pairs: Vec<PathBuf>,
     /// Profiles of the papers' own programs, in place of those that stand for them: a file with a line

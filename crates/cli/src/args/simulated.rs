@@ -45,7 +45,9 @@ A workload file:
   ratio = \"4:1\"     # optional; or threads = \"all\"")]
 pub struct Simulate {
     /// Machine (see `symbiont machines`), or the file of a description
-    #[arg(long, value_name = "NAME", required_unless_present = "pairs")]
+    // Where what is for --pairs is given without it, that is said instead.
+    #[arg(long, value_name = "NAME",
+          required_unless_present_any = ["pairs", "threads", "at", "phases", "arrivals", "drift", "noise"])]
     pub machine: Option<String>,
     #[command(flatten)]
     pub measured: OnPairs,
@@ -118,7 +120,7 @@ pub struct Simulate {
     /// Write JSON
     #[arg(long)]
     pub json: bool,
-    /// Write a row for each program (CSV)
+    /// Write a row for each program, with --pairs for each time of --at (CSV)
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
     /// Folder of the programs' profiles [default: profiles in the current folder, else those installed]
@@ -132,31 +134,49 @@ pub struct Simulate {
 #[derive(Debug, Args)]
 pub struct OnPairs {
     /// Run threads at slowdowns that were measured, in place of a described machine: a CSV file with columns program,
-    /// co_runner and slowdown (time co-running over time alone). Policies are shown instructions and cycles alone; what
-    /// they capture of the gain of the best pairing over all pairings is printed
+    /// co_runner and slowdown (time co-running over time alone), each program with each other one. Where that of a
+    /// program with itself is missing, what it suffers plus what it inflicts on average, less the mean of all, is taken
+    /// for it. Policies are shown instructions and cycles alone; what they capture of the gain of the best pairing over
+    /// all pairings is printed
     #[arg(long, value_name = "FILE", conflicts_with_all = ["machine", "level", "traces", "cores", "smt", "apps",
           "workload", "quantum", "decision", "alone", "until", "lead", "private", "exact_counters", "share",
-          "timeline", "csv"])]
+          "timeline"])]
     pub pairs: Option<PathBuf>,
-    /// With --pairs: threads, two for each core, their programs drawn with the seed
-    #[arg(long, value_name = "COUNT", default_value_t = 16, requires = "pairs")]
-    pub threads: usize,
-    /// With --pairs: until when it is looked at what was captured (simulated time)
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_limit, requires = "pairs",
-          default_value = "10s,30s,120s")]
+    /// With --pairs: threads, two for each core, their programs drawn with the seed [default: 16]
+    #[arg(long, value_name = "COUNT")]
+    pub threads: Option<usize>,
+    /// With --pairs: until when it is looked at what was captured (simulated time) [default: 10s,30s,120s]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_limit)]
     pub at: Vec<Duration>,
     /// With --pairs: how often a program, by chance, changes its phase: it does what another one does from then on
-    #[arg(long, value_name = "TIME", value_parser = parse_limit, requires = "pairs")]
+    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
     pub phases: Option<Duration>,
     /// With --pairs: how often a program, by chance, ends and another one arrives
-    #[arg(long, value_name = "TIME", value_parser = parse_limit, requires = "pairs")]
+    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
     pub arrivals: Option<Duration>,
-    /// With --pairs: by what share speeds alone change in a minute (standard deviation)
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_lead, requires = "pairs")]
-    pub drift: f64,
-    /// With --pairs: by what share a measurement errs (standard deviation)
-    #[arg(long, value_name = "SHARE", default_value_t = 0.03, value_parser = parse_lead, requires = "pairs")]
-    pub noise: f64,
+    /// With --pairs: by what share speeds alone change in a minute (standard deviation) [default: 0]
+    #[arg(long, value_name = "SHARE", value_parser = parse_lead)]
+    pub drift: Option<f64>,
+    /// With --pairs: by what share a measurement errs (standard deviation) [default: 0.03]
+    #[arg(long, value_name = "SHARE", value_parser = parse_lead)]
+    pub noise: Option<f64>,
+}
+
+impl OnPairs {
+    /// What was given that is for measured pairs only. Clap cannot require --pairs for it: it no longer does where
+    /// --machine is given, which conflicts with --pairs.
+    pub fn given(&self) -> Vec<&'static str> {
+        let Self { pairs: _, threads, at, phases, arrivals, drift, noise } = self;
+        let all = [
+            ("--threads", threads.is_some()),
+            ("--at", !at.is_empty()),
+            ("--phases", phases.is_some()),
+            ("--arrivals", arrivals.is_some()),
+            ("--drift", drift.is_some()),
+            ("--noise", noise.is_some()),
+        ];
+        all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+    }
 }
 
 /// Levels of a simulated machine.
@@ -239,7 +259,7 @@ pub struct CheckSim {
     #[arg(long, value_name = "FOLDER")]
     pub traces: Option<PathBuf>,
     /// Hold both levels against pairs that were measured on a real core instead: a CSV file with columns
-    /// program, co_runner and slowdown (time co-running over time alone), each program with each once
+    /// program, co_runner and slowdown (time co-running over time alone), each program with each once, itself included
     #[arg(long, value_name = "FILE", conflicts_with_all = ["smt", "apps", "groups", "traces"])]
     pub pairs: Option<PathBuf>,
     /// Hold both levels against kernels of known speed as this host runs them: chains, branches, pointers through each

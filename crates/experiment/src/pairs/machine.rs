@@ -17,6 +17,7 @@ use symbiont_campaign::digest;
 use symbiont_campaign::harness::{self, Error, TIMEOUT, scratch};
 use symbiont_linux::actuate::pin;
 use symbiont_linux::cpu_time_of_children;
+use symbiont_report::number::time;
 use symbiont_topology::PuId;
 
 use super::campaign::Bench;
@@ -244,7 +245,9 @@ impl OnCore<'_> {
 fn compared(command: &str, took: Duration) -> Result<f64, Error> {
     if took < LEAST {
         return Err(Error::Evaluation(format!(
-            "`{command}` takes {took:?} of CPU time; at least {LEAST:?} can be compared"
+            "`{command}` takes {} of CPU time; at least {} can be compared",
+            time(took),
+            time(LEAST)
         )));
     }
     Ok(1.0 / took.as_secs_f64())

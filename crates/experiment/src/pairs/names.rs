@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use symbiont_linux::kernels::Kernel;
+use symbiont_report::number::counted;
 
 /// Our own programs by default: kernels that ask for different parts of a core.
 pub const OWN: [&str; 14] = [
@@ -44,7 +45,9 @@ pub enum Work {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// One name for each command.
-    #[error("{names} names were given for {commands} commands")]
+    #[error(
+        "--names gives {} for {}", counted(*.names, "name"), counted(*.commands, "command")
+    )]
     Count {
         /// Names.
         names: usize,
@@ -80,11 +83,11 @@ pub fn own(kernels: &[String]) -> Result<Vec<Program>, NameError> {
     if !super::kernels::has_kernels() {
         return Err(NameError::NoneOfOurs);
     }
-    let known = |name: &String| match Kernel::named(name) {
-        Some(_) => Ok(Program { name: name.clone(), work: Work::Kernel }),
-        None => Err(NameError::Unknown(name.clone())),
+    let known = |name: &str| match Kernel::named(name) {
+        Some(_) => Ok(Program { name: name.to_owned(), work: Work::Kernel }),
+        None => Err(NameError::Unknown(name.to_owned())),
     };
-    once(kernels.iter().map(known).collect::<Result<_, _>>()?)
+    once(kernels.iter().map(|name| known(name.trim())).collect::<Result<_, _>>()?)
 }
 
 /// The user's programs, with names if they were given, else called by what they execute first.
@@ -185,7 +188,11 @@ mod tests {
 
     #[test]
     fn names_that_cannot_be_are_refused() {
-        assert_eq!(called(&["a"], &["b", "c"]), Err(NameError::Count { names: 2, commands: 1 }));
+        let count = called(&["a"], &["b", "c"]).unwrap_err();
+        assert_eq!(count, NameError::Count { names: 2, commands: 1 });
+        assert_eq!(count.to_string(), "--names gives 2 names for 1 command");
+        let one = called(&["a", "b"], &["c"]).unwrap_err().to_string();
+        assert_eq!(one, "--names gives 1 name for 2 commands");
         assert_eq!(called(&["a", "b"], &["b\nc", "d"]), Err(NameError::Unfit("b\nc".to_owned())));
         assert_eq!(called(&["a", "b"], &[" ", "d"]), Err(NameError::Unfit(String::new())));
         assert_eq!(called(&["a"], &[]), Err(NameError::TooFew(1)));
@@ -198,6 +205,8 @@ mod tests {
         assert_eq!(own(&[]).unwrap().len(), OWN.len());
         assert!(OWN.iter().all(|name| !name.contains(',')));
         assert_eq!(own(&words(&["nosuch"])), Err(NameError::Unknown("nosuch".to_owned())));
-        assert_eq!(own(&words(&["stores", "stores"])), Err(NameError::Twice("stores".to_owned())));
+        let blanks = own(&words(&["stores", " sum of 64 MiB "])).unwrap();
+        assert_eq!([blanks[0].name.as_str(), &blanks[1].name], ["stores", "sum of 64 MiB"]);
+        assert_eq!(own(&words(&["stores", " stores"])), Err(NameError::Twice("stores".to_owned())));
     }
 }

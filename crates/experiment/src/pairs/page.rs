@@ -42,13 +42,11 @@ pub(super) fn page(found: &Found) -> Report {
     report.push(Block::Heading("Slowdowns".to_owned()));
     report.push(picture(found));
     report.push(on_average(found));
-    report.push(Block::Prose(
+    report.push(Block::Prose(format!(
         "The file pairs.csv has these slowdowns and the names of programs, and nothing else; pairs.json has the \
-         intervals and which CPUs share a core, too. These commands take the former:\n\n\
-         symbiont simulate --pairs pairs.csv --policy learned\n\n\
-         symbiont reproduce symbiont-measured-pairs --pairs pairs.csv"
-            .to_owned(),
-    ));
+         intervals and which CPUs share a core, too. {}",
+        use_of(found)
+    )));
     report.push(Block::Heading("Predicted and measured".to_owned()));
     predicted(&mut report, found);
     report.push(Block::Heading("Which hardware threads share a core".to_owned()));
@@ -61,6 +59,28 @@ pub(super) fn page(found: &Found) -> Report {
     report
 }
 
+/// What the matrix is good for: that of two cores is no matrix of a core's hardware threads.
+fn use_of(found: &Found) -> String {
+    let commands = "symbiont simulate --pairs pairs.csv --policy learned\n\n\
+                    symbiont reproduce symbiont-measured-pairs --pairs pairs.csv";
+    match together(found) {
+        Some(Verdict::Apart) => {
+            "Do not simulate with it: symbiont simulate --pairs and symbiont reproduce \
+             symbiont-measured-pairs take slowdowns of programs that share a core."
+                .to_owned()
+        }
+        Some(Verdict::Shared) => format!("These commands take the former:\n\n{commands}"),
+        Some(Verdict::Undecided) | None => {
+            format!("If the two CPUs share a core, these commands take the former:\n\n{commands}")
+        }
+    }
+}
+
+/// What was found of the two CPUs; none: nothing was measured.
+fn together(found: &Found) -> Option<Verdict> {
+    Some(found.sharing.as_ref()?.of(found.cpus)?.verdict)
+}
+
 fn reason(chosen: Chosen) -> &'static str {
     match chosen {
         Chosen::Measured => "which were found to share a core",
@@ -70,10 +90,9 @@ fn reason(chosen: Chosen) -> &'static str {
 }
 
 fn warnings(found: &Found) -> Vec<String> {
-    let Found { cpus, chosen, even, sharing, .. } = found;
+    let Found { cpus, chosen, even, .. } = found;
     let mut warnings = Vec::new();
-    let verdict = sharing.as_ref().and_then(|it| it.of(*cpus)).map(|it| it.verdict);
-    match (chosen, verdict) {
+    match (chosen, together(found)) {
         (Chosen::User, Some(Verdict::Shared)) | (Chosen::Measured, _) => {}
         (Chosen::User, Some(Verdict::Apart)) => warnings.push(format!(
             "{} and {} do not share a core, as measured: these are slowdowns of two cores, which share caches and \
@@ -132,8 +151,9 @@ fn picture(found: &Found) -> Plot {
     Plot::new(
         "slowdowns",
         "Slowdown of each program, by co-runner",
-        "Speed alone over speed co-running, in the same round; geometric mean over rounds.",
-        Chart::Matrix(chart),
+        "Speed alone over speed co-running, in the same round; geometric mean over rounds. Orange is slower than \
+         alone, blue is faster.",
+        Chart::Slowdowns(chart),
     )
 }
 

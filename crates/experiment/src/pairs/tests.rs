@@ -9,7 +9,7 @@ use symbiont_campaign::harness::Machine;
 use super::evaluate::Speeds;
 use super::kernels::CpuCell;
 use super::sharing::judge;
-use super::threads::{cpu_cells, slowdowns};
+use super::threads::{cpu_cells, several, slowdowns};
 use super::*;
 use crate::bench::Noise;
 
@@ -189,6 +189,20 @@ fn cpus_that_cannot_be_used_are_refused() {
 }
 
 #[test]
+fn one_cpu_is_too_few_whatever_it_is_for() {
+    let said =
+        |may: &str, there: &str| several(&set(may), &set(there)).map_err(|why| why.to_string());
+    assert_eq!(said("0-1", "0-3"), Ok(()));
+    assert!(said("0", "0").unwrap_err().starts_with("This machine has one CPU only"));
+    let limited = said("2", "0-3").unwrap_err();
+    assert!(
+        limited.starts_with("This process may use one CPU only, cpu2,")
+            && !limited.contains("--cpus"),
+        "{limited}"
+    );
+}
+
+#[test]
 fn slowdowns_of_cpus_are_those_of_rounds() {
     let speeds = |first, second| Speeds { first, second, seconds: 0.1, noise: Noise::default() };
     let done = |round, cpu, other, first, second| symbiont_campaign::Finished {
@@ -251,6 +265,11 @@ fn the_page_says_what_was_measured_and_what_limits_it() {
         assert!(page.contains(needle), "{needle} in {page}");
     }
     assert!(!page.contains("do not share a core"));
+    assert!(
+        page.contains("These commands take the former")
+            && page.contains("simulate --pairs pairs.csv")
+    );
+    assert!(page.contains("(slower)") && page.contains("Orange is slower than alone"));
     assert!(!page.contains("One round"));
     of_core.even.rounds = 1;
     assert!(page_of(&of_core).contains("One round gives no intervals"));
@@ -259,9 +278,10 @@ fn the_page_says_what_was_measured_and_what_limits_it() {
     let of_two = page_of(&found(Chosen::User, 1.0).1);
     assert!(of_two.contains("cpu0 and cpu1 do not share a core, as measured"), "{of_two}");
     assert!(!of_two.contains("two hardware threads of a core, measured"));
-    assert!(
-        page_of(&found(Chosen::Topology, 1.35).1).contains("could not be decided by measuring")
-    );
+    assert!(of_two.contains("Do not simulate with it") && !of_two.contains("--policy learned"));
+    let undecided = page_of(&found(Chosen::Topology, 1.35).1);
+    assert!(undecided.contains("could not be decided by measuring"));
+    assert!(undecided.contains("If the two CPUs share a core, these commands"));
 }
 
 #[test]

@@ -29,6 +29,15 @@ pub(super) fn check(cpus: &CpuSet, may: &CpuSet) -> Result<(), PairsError> {
     if cpus.len() == 2 { Ok(()) } else { Err(PairsError::NotTwo(cpus.clone())) }
 }
 
+/// Are there two that this process may use?
+pub(super) fn several(may: &CpuSet, there: &CpuSet) -> Result<(), PairsError> {
+    match may.only() {
+        Some(_) if there.len() == 1 => Err(PairsError::OneCpu),
+        Some(cpu) => Err(PairsError::OneAllowed(cpu)),
+        None => Ok(()),
+    }
+}
+
 /// The two members of a set of two.
 fn two(cpus: &CpuSet) -> Option<CpuPair> {
     let mut members = cpus.iter();

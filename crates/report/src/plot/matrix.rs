@@ -1,6 +1,7 @@
 //! Figures of pairs, coloured by their distance from a neutral value.
 
 use super::canvas::{Canvas, LABEL, SMALL, WIDTH, bold, filling, picture, stroke, style};
+use super::colours::Colours;
 use super::header::Header;
 use super::theme::Role;
 use super::{Matrix, Plot, PlotError, cell, check_length, text};
@@ -21,22 +22,22 @@ const MOST_LINES: usize = 3;
 /// Deepest colour of a cell; text must stay readable on it.
 const DEEPEST: f64 = 0.55;
 
-pub(super) fn draw(title: &str, chart: &Matrix) -> Result<String, PlotError> {
+pub(super) fn draw(title: &str, chart: &Matrix, colours: Colours) -> Result<String, PlotError> {
     check(chart)?;
     let header = Header::new(title, Vec::new());
     let layout = Layout::new(chart, header.height);
-    let span = span(chart);
+    let span = span(chart, colours);
     picture(layout.bottom + 44, |canvas| {
         header.draw(canvas)?;
         layout.draw_names(canvas, chart, header.height)?;
         for (r, row) in chart.cells.iter().enumerate() {
             for (c, value) in row.iter().enumerate() {
                 if let Some(value) = value.filter(|v| v.value.is_finite()) {
-                    draw_cell(canvas, layout.cell(r, c), &value, (chart, span))?;
+                    draw_cell(canvas, layout.cell(r, c), &value, (chart.neutral, colours, span))?;
                 }
             }
         }
-        draw_scale(canvas, (layout.left, layout.bottom + 24), chart, span)
+        draw_scale(canvas, (layout.left, layout.bottom + 24), chart, (colours, span))
     })
 }
 
@@ -140,22 +141,22 @@ impl Layout {
     }
 }
 
-/// A cell, coloured by how far its value lies from neutral, as a share of `span`.
+/// A cell, coloured by how far its figure lies from neutral, as a share of `span`.
 fn draw_cell(
     canvas: &Canvas<'_>,
     [(x, y), (right, below)]: [(i32, i32); 2],
     value: &Estimate,
-    (chart, span): (&Matrix, f64),
+    (neutral, colours, span): (f64, Colours, f64),
 ) -> Result<(), PlotError> {
-    let depth = (value.value - chart.neutral) / span;
+    let depth = colours.distance(value.value, neutral) / span;
     let corners = [(x + 1, y + 1), (right - 1, below - 1)];
-    let role = if depth < 0.0 { Role::Below } else { Role::Above };
+    let role = colours.role(depth);
     canvas.rectangle(corners, filling(role, DEEPEST * depth.abs().min(1.0)))?;
     canvas.rectangle(corners, stroke(Role::Grid, 1))?;
     let (across, down) = ((x + right) / 2, (y + below) / 2);
     let center = (HPos::Center, VPos::Center);
     let room = f64::from(right - x - 4);
-    let (value, spread) = number::next_to(value, span);
+    let (value, spread) = number::next_to(value, colours.size(span, neutral));
     let tall = below - y >= HEIGHTS.1;
     let spread = spread.filter(|spread| tall && text::width(spread, LEAST) < room);
     let above = if spread.is_some() { 7 } else { 0 };
@@ -174,30 +175,34 @@ fn draw_scale(
     canvas: &Canvas<'_>,
     (x, y): (i32, i32),
     chart: &Matrix,
-    span: f64,
+    (colours, span): (Colours, f64),
 ) -> Result<(), PlotError> {
     const STEP: i32 = 16;
-    let ends = [chart.neutral - span, chart.neutral, chart.neutral + span].map(number::plain);
+    let figure = |distance| number::plain(colours.at(distance, chart.neutral));
+    let [lower, upper] = colours.ends();
+    let low = format!("{}{lower}", figure(-span));
     let text_style = |h| style(SMALL, Role::Muted, (h, VPos::Center));
-    let start = x + text::width(&ends[0], SMALL).ceil() as i32 + 8;
-    canvas.text(&ends[0], (start - 8, y), text_style(HPos::Right))?;
+    let start = x + text::width(&low, SMALL).ceil() as i32 + 8;
+    canvas.text(&low, (start - 8, y), text_style(HPos::Right))?;
     for step in -4_i32..=4 {
-        let role = if step < 0 { Role::Below } else { Role::Above };
+        let role = colours.role(f64::from(step));
         let from = start + STEP * (step + 4);
         let style = filling(role, DEEPEST * f64::from(step.abs()) / 4.0);
         canvas.rectangle([(from, y - 6), (from + STEP, y + 6)], style)?;
     }
     let end = start + 9 * STEP;
     canvas.rectangle([(start, y - 6), (end, y + 6)], stroke(Role::Grid, 1))?;
-    let label = format!("{}   {}", ends[2], with_unit(&chart.label, chart.unit.as_deref()));
+    let label = with_unit(&chart.label, chart.unit.as_deref());
+    let label = format!("{}{upper}   {label}", figure(span));
     let label = text::fit(&label, SMALL, f64::from(WIDTH - end - 24));
     canvas.text(&label, (end + 8, y), text_style(HPos::Left))
 }
 
 /// The largest distance from neutral, over which colours spread.
-fn span(chart: &Matrix) -> f64 {
+fn span(chart: &Matrix, colours: Colours) -> f64 {
     let values = chart.cells.iter().flatten().flatten();
-    let most = values.map(|e| (e.value - chart.neutral).abs()).filter(|d| d.is_finite());
+    let distance = |e: &Estimate| colours.distance(e.value, chart.neutral).abs();
+    let most = values.map(distance).filter(|d| d.is_finite());
     Some(most.fold(0.0, f64::max)).filter(|m| *m > 0.0).unwrap_or(1.0)
 }
 

@@ -115,9 +115,10 @@ proptest! {
             prop::collection::vec(prop::collection::vec(prop::option::of(estimate()), c), r),
         )),
         (row, column, label) in (name(), name(), name()),
+        kind in prop_oneof![Just(Chart::Matrix as fn(_) -> _), Just(Chart::Slowdowns as fn(_) -> _)],
     ) {
         let chart =
             Matrix { row, column, rows, columns, cells, label, unit: None, neutral: 1.0 };
-        check(&Plot::new("p", "", "", Chart::Matrix(chart)).draw().unwrap())?;
+        check(&Plot::new("p", "", "", kind(chart)).draw().unwrap())?;
     }
 }

@@ -18,9 +18,9 @@ pub(super) enum Role {
     Grid,
     /// The ground.
     Ground,
-    /// Above the neutral value of a matrix.
+    /// Above the neutral value of a matrix; of slowdowns below it.
     Above,
-    /// Below it.
+    /// On the other side.
     Below,
     /// A series, by its place.
     Series(usize),
