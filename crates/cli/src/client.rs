@@ -66,7 +66,12 @@ pub fn silent(socket: &Path, wait: Option<Duration>) -> Option<String> {
         .and_then(|mut client| client.call::<Info>(Request::GetInfo, &[]));
     let error = answer.err().filter(|error| !error.is_gone())?;
     let waited = humantime::format_duration(wait);
-    Some(format!("symbiontd does not answer within {waited}, it may be stopped: {error}"))
+    Some(match error {
+        ClientError::Silent { .. } => {
+            format!("symbiontd does not answer within {waited}, it may be stopped")
+        }
+        error => format!("symbiontd cannot be asked: {error}"),
+    })
 }
 
 /// A connection to the daemon.

@@ -230,7 +230,8 @@ fn read_jobs(path: &Path) -> anyhow::Result<Vec<Job>> {
 }
 
 fn create(path: &Path) -> anyhow::Result<File> {
-    File::create(path).with_context(|| format!("cannot create {}", path.display()))
+    symbiont_input::output::create(path)
+        .with_context(|| format!("cannot create {}", path.display()))
 }
 
 /// Like [`create`]; makes sure that there is some room.

@@ -3,7 +3,6 @@
 mod pairs;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -59,7 +58,8 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     let mut file = match &args.timeline {
         None => None,
         Some(path) => Some(BufWriter::new(
-            File::create(path).with_context(|| format!("timeline {}", path.display()))?,
+            symbiont_input::output::create(path)
+                .with_context(|| format!("timeline {}", path.display()))?,
         )),
     };
     let progress = Bar::new()?;

@@ -9,7 +9,6 @@ mod tally;
 mod wanted;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -170,7 +169,7 @@ fn name(thread: ThreadId) -> String {
 fn output(args: &Stat) -> anyhow::Result<Box<dyn Write>> {
     Ok(match &args.output {
         Some(path) => {
-            let file = File::create(path);
+            let file = symbiont_input::output::create(path);
             Box::new(file.with_context(|| format!("cannot create {}", path.display()))?)
         }
         None if args.command.is_empty() => Box::new(io::stdout()),

@@ -31,6 +31,12 @@ pub enum ClientError {
     /// The daemon says why not.
     #[error(transparent)]
     Failure(#[from] Failure),
+    /// It lives and says nothing.
+    #[error("symbiontd at {path} does not answer; it may be stopped")]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+    },
     /// The connection broke.
     #[error("symbiontd at {path} did not answer: {source}")]
     Io {
@@ -70,7 +76,7 @@ impl ClientError {
             Self::Io { source, .. } => {
                 matches!(source.kind(), UnexpectedEof | ConnectionReset | BrokenPipe)
             }
-            Self::Failure(_) | Self::Malformed(_) | Self::TooLong(_) => false,
+            Self::Silent { .. } | Self::Failure(_) | Self::Malformed(_) | Self::TooLong(_) => false,
         }
     }
 }
@@ -205,6 +211,9 @@ impl Client {
     }
 
     fn broken(&self, source: io::Error) -> ClientError {
+        if matches!(source.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+            return ClientError::Silent { path: self.path.clone() };
+        }
         ClientError::Io { path: self.path.clone(), source }
     }
 }

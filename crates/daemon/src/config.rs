@@ -1,10 +1,10 @@
 //! The daemon's configuration file.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io};
 
 use serde::Deserialize;
 use symbiont_control::Holding;
@@ -108,7 +108,7 @@ impl Config {
     /// # Errors
     /// When it cannot be read, or anything in it is wrong: it is taken as a whole or not at all.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = fs::read_to_string(path)
+        let text = symbiont_input::read_to_string(path)
             .map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
         let wrong = |why: String| ConfigError::Content { path: path.to_owned(), why };
         let config: Self = toml::from_str(&text)
@@ -195,6 +195,7 @@ fn with_port<E: serde::de::Error>(address: SocketAddr) -> Result<Option<SocketAd
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn read(text: &str) -> Result<Config, ConfigError> {
         let dir = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ use crate::programs::Programs;
 /// How the note of a file that cannot be written begins.
 pub const TROUBLE: &str = "after a crash programs would not be managed again";
 /// How often the file is written at most.
-const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(100);
 /// A longer file is not one of ours.
 const MOST_BYTES: u64 = 16 << 20;
 const NAME: &str = "enrolments.json";
@@ -62,7 +62,7 @@ impl File {
         let trouble = |why: &dyn std::fmt::Display| {
             format!("what was managed before is not known: {}: {why}", self.path.display())
         };
-        let file = match fs::File::open(&self.path) {
+        let file = match symbiont_input::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(trouble(&error)),

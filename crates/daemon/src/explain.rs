@@ -50,9 +50,16 @@ pub fn program_status(known: &StepContext<'_>, id: ProgramId) -> ProgramStatus {
     let predicted: Vec<f64> =
         threads().filter_map(|thread| standing(thread)?.predicted_slowdown).collect();
     let wanted = |thread: &ThreadSample| Some(known.step.placement.get(&thread.id)?.reason.clone());
-    let reason = placed()
-        .find_map(|(thread, _)| Some(standing(thread)?.reason.clone()))
-        .or_else(|| threads().find_map(wanted));
+    // That of the busiest: a shell that waits for its command says nothing of it.
+    let ran = |thread: &ThreadSample| {
+        known.step.characterizations.get(&thread.id).map_or(0.0, |did| did.running)
+    };
+    let less =
+        |a: &&ThreadSample, b: &&ThreadSample| ran(a).total_cmp(&ran(b)).then(b.id.cmp(&a.id));
+    let placed_one = placed().map(|(thread, _)| thread).max_by(less);
+    let reason = placed_one
+        .and_then(|thread| Some(standing(thread)?.reason.clone()))
+        .or_else(|| threads().max_by(less).and_then(wanted));
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     ProgramStatus {
         program: id.0,

@@ -11,12 +11,11 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::mem;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
+use symbiont_input::output;
 use symbiont_policy::LearnedPairs;
 
 /// Of the format.
@@ -53,13 +52,7 @@ impl LearnedFile {
     #[must_use]
     pub fn is_in_reach(&self) -> bool {
         let denied = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-        !self.open().is_err_and(denied)
-    }
-
-    fn open(&self) -> io::Result<File> {
-        // A FIFO is read as an empty file, and does not block.
-        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-        fs::OpenOptions::new().read(true).custom_flags(flags).open(&self.path)
+        !symbiont_input::open(&self.path).is_err_and(denied)
     }
 
     /// What was learned; nothing if there is no file.
@@ -75,7 +68,7 @@ impl LearnedFile {
         let trouble = |why: &dyn std::fmt::Display| {
             format!("cannot read what was learned before: {}: {why}", self.path.display())
         };
-        let file = match self.open() {
+        let file = match symbiont_input::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contents::default()),
             Err(error) => return Err(trouble(&error)),
@@ -148,13 +141,10 @@ impl LearnedFile {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let draft = self.path.with_extension(format!("draft-{}", std::process::id()));
-        let mut options = fs::OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        let written = file.write_all(&serde_json::to_vec(contents)?).and_then(|()| sync(&file));
-        written.and_then(|()| fs::rename(&draft, &self.path)).inspect_err(|_| {
-            // What is left of it is of no use.
-            let _ = fs::remove_file(&draft);
+        let text = serde_json::to_vec(contents)?;
+        output::replace(&self.path, 0o600, |file| {
+            file.write_all(&text)?;
+            sync(file)
         })
     }
 }

@@ -59,7 +59,8 @@ pub enum NoPairs {
     Column(&'static str, String),
     /// A line has none, or the slowdown is no positive number.
     #[error(
-        "line {0}: a program, a co-runner and a slowdown from {least} to {most} are expected",
+        "line {0}: a program, a co-runner and a slowdown from {least} to {most} are expected, and as many fields as the \
+         first line has, without quotes",
         least = SLOWDOWNS.start(), most = SLOWDOWNS.end()
     )]
     Line(usize),
@@ -113,6 +114,10 @@ impl MeasuredPairs {
         for (number, line) in lines {
             let wrong = || NoPairs::Line(number + 1);
             let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+            // As of a number with a decimal comma, which would be read as another one.
+            if cells.len() != header.len() {
+                return Err(wrong());
+            }
             let cell =
                 |at: usize| cells.get(at).copied().filter(|it| !it.is_empty()).ok_or_else(wrong);
             let value: f64 = cell(slowdown)?.parse().map_err(|_| wrong())?;

@@ -1,4 +1,5 @@
-//! Opens files that are to be read: regular files, and nothing that could block.
+//! Opens files that are to be read, regular files and nothing that could block; and writes those that a user names
+//! ([`output`]).
 //!
 //! # Problem
 //! A path on the command line may name anything. To open a FIFO waits for a writer, perhaps forever;
@@ -12,6 +13,8 @@
 //! # Properties
 //! - Regular files are read, also through a symbolic link (`a_regular_file_is_read`).
 //! - Anything else is refused by its kind, at once (`what_is_no_regular_file_is_refused_by_its_kind`).
+
+pub mod output;
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -54,15 +57,25 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
 }
 
 fn check(kind: FileType) -> io::Result<()> {
-    let what = match kind {
-        _ if kind.is_file() => return Ok(()),
+    match kind.is_file() {
+        true => Ok(()),
+        false => Err(refused(&format!("{}, not a regular file", kind_of(kind)))),
+    }
+}
+
+fn refused(what: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, format!("it is {what}"))
+}
+
+/// What a path names, in words.
+fn kind_of(kind: FileType) -> &'static str {
+    match kind {
         _ if kind.is_dir() => "a directory",
         _ if kind.is_fifo() => "a pipe (FIFO)",
         _ if kind.is_char_device() || kind.is_block_device() => "a device",
         _ if kind.is_socket() => "a socket",
         _ => "something else",
-    };
-    Err(io::Error::new(ErrorKind::InvalidInput, format!("it is {what}, not a regular file")))
+    }
 }
 
 #[cfg(test)]

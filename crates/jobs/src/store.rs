@@ -12,13 +12,14 @@
 //! - A damaged file is named and stays as it is (`a_damaged_file_is_refused_and_kept`).
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use symbiont_input::output;
 
 use crate::observed::{Observations, ProgramKey, ProgramRecord};
 
@@ -97,7 +98,7 @@ impl Store {
     /// [`StoreError`] when the file cannot be read, or was not written by this version.
     pub fn read(&self) -> Result<Observations, StoreError> {
         let mut text = Vec::new();
-        match File::open(&self.path) {
+        match symbiont_input::open(&self.path) {
             Ok(file) => file.take(MOST_BYTES + 1).read_to_end(&mut text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Observations::default());
@@ -137,19 +138,16 @@ impl Store {
             .map_err(|error| self.io("lock", &lock_path, error.into()))?;
         let mut observations = self.read()?;
         add(&mut observations);
-        let draft = self.path.with_extension("draft");
-        self.write(&draft, &observations).map_err(|source| self.io("write", &draft, source))?;
-        fs::rename(&draft, &self.path).map_err(|source| self.io("replace", &self.path, source))?;
-        Ok(observations)
-    }
-
-    fn write(&self, draft: &Path, observations: &Observations) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(draft)?;
         let contents = Contents { version: VERSION, programs: observations.records() };
-        file.write_all(&serde_json::to_vec(&contents)?)?;
-        file.sync_all()
+        let text = serde_json::to_vec(&contents).map_err(io::Error::from);
+        let written = text.and_then(|text| {
+            output::replace(&self.path, 0o600, |file| {
+                file.write_all(&text)?;
+                file.sync_all()
+            })
+        });
+        written.map_err(|source| self.io("write", &self.path, source))?;
+        Ok(observations)
     }
 
     fn io(&self, what: &'static str, path: &Path, source: io::Error) -> StoreError {

@@ -79,7 +79,7 @@ use crate::actuate::{
 };
 use crate::launch::{Manager, Wake};
 use crate::observe::{
-    Ages, Haste, Losses, Method, Observed, PAUSE, WatchError, WatchOptions, Watcher,
+    Ages, Haste, Losses, Method, Observed, PAUSE, Scheduling, WatchError, WatchOptions, Watcher,
 };
 use crate::online::Online;
 use crate::switches::{Alarm, Member, SwitchError};
@@ -384,6 +384,12 @@ impl<W: Wait> LinuxMachine<W> {
 
     /// What of a thread may be set without surprise.
     fn lifecycle(&self, at: Timestamp, thread: &Observed, parents: &BTreeSet<u32>) -> Lifecycle {
+        let is_idle = || self.actuator.has_set_idle(&thread.id);
+        match thread.scheduling {
+            Scheduling::Usual => {}
+            Scheduling::Idle if is_idle() => {}
+            Scheduling::Idle | Scheduling::Special => return Lifecycle::Special,
+        }
         let process = thread.id.process;
         let may_fork = parents.contains(&process)
             || !(self.places_all || self.starts.lasts(process, at, UNFORKED));

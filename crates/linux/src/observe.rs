@@ -68,6 +68,7 @@ pub use hook::{Birth, BirthHook, Exec, Moment};
 pub use observed::Observed;
 pub use options::{Choice, Method, WatchError, WatchOptions};
 pub use reader::{Haste, PAUSE};
+pub use stat::Scheduling;
 pub(crate) use stat::{number as unsigned, parse_stat};
 pub(crate) use sys::{
     run_all_at_realtime_priority, run_at_normal_priority, run_at_realtime_priority,

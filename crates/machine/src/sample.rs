@@ -122,6 +122,9 @@ pub struct ThreadSample {
 /// Which settings of a thread may change without surprise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Lifecycle {
+    /// Nothing, whatever its age: it is scheduled in real time or by deadlines, or its user has it run when no other
+    /// thread is ready.
+    Special,
     /// Nothing: it was just born, or forked or exec'd of late, and others would
     /// inherit what it is given.
     Fresh,

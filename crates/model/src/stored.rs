@@ -148,11 +148,8 @@ impl Model {
     pub fn save(&self, path: &Path) -> Result<(), ModelError> {
         let wrong = |problem| ModelError { path: path.to_owned(), problem };
         let text = self.to_text().map_err(wrong)?;
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(".new");
-        std::fs::write(&unfinished, text)
-            .and_then(|()| std::fs::rename(&unfinished, path))
-            .map_err(|e| wrong(Problem::Io(e)))
+        let written = symbiont_input::output::replace_by(path, 0o644, text.as_bytes());
+        written.map_err(|error| wrong(Problem::Io(error)))
     }
 
     /// Reads the text of a model file.

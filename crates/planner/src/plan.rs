@@ -40,6 +40,8 @@ pub enum Why {
     /// The thread's children would inherit it, or its program, which starts,
     /// count the CPUs that it is given.
     Unsettled,
+    /// The kernel schedules the thread in real time or by deadlines, or its user has it run when no other is ready.
+    Special,
     /// The same setting of the thread was moved too short a time ago.
     Held,
     /// Others had waited longer, and the budget was spent.
@@ -59,6 +61,7 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Self::OutsideLimit => "none of these CPUs is allowed to the thread and online",
             Self::Unsettled => "the thread is new, forked lately or starts a program",
+            Self::Special => "real-time and deadline threads, and those that others have set idle, are never touched",
             Self::Held => "it was moved too short a time ago",
             Self::OverBudget => "the budget of moves was spent on other threads",
             Self::NotEnrolled => "the thread is not managed",
@@ -203,7 +206,8 @@ impl Planner {
             Change::Priority(_) => thread.lifecycle >= Lifecycle::Starting,
         };
         if !settled {
-            return Some(Why::Unsettled);
+            let is_special = thread.lifecycle == Lifecycle::Special;
+            return Some(if is_special { Why::Special } else { Why::Unsettled });
         }
         let hold = u64::from(self.bounds.hold);
         let held = |last: &u64| self.plans - last <= hold && !is_renewal(have, &wanted.change);

@@ -51,6 +51,7 @@ use symbiont_machine::{
 use symbiont_topology::{Core, CpuSet, Topology};
 
 use crate::parameter::Parameters;
+use crate::view::SPECIAL;
 use crate::{Entry, Finding, Kind, Parameter, Policy, Requirements, Settings, ThreadView, View};
 use levels::Levels;
 use seniority::Seniority;
@@ -261,6 +262,9 @@ struct Decision<'v> {
 
 impl Decision<'_> {
     fn assign(&self, view: &View<'_>, thread: &ThreadView<'_>) -> Assignment {
+        if thread.stage == Lifecycle::Special {
+            return Assignment::os(SPECIAL);
+        }
         if thread.stage == Lifecycle::Fresh {
             return Assignment::os("not settled yet: its children would inherit its urgency");
         }

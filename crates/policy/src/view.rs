@@ -57,15 +57,19 @@ pub struct Placeable<'v, 'a> {
 
 /// Why no policy places an unsettled thread.
 pub(crate) const NOT_SETTLED: &str = "not settled yet";
+/// Why no policy places a thread that is scheduled in a class of its own.
+pub(crate) const SPECIAL: &str =
+    "real-time and deadline threads, and those that others have set idle, are never touched";
 /// Why no policy places a thread that has no hardware thread left.
 pub(crate) const OFFLINE: &str = "none of its allowed CPUs is online";
 
 /// Why a thread that is allowed on these online hardware threads must be left to the OS, if it must.
 pub(crate) fn refused(thread: &ThreadView<'_>, allowed: &CpuSet) -> Option<&'static str> {
-    match (thread.stage.is_settled(), allowed.is_empty()) {
-        (false, _) => Some(NOT_SETTLED),
-        (true, true) => Some(OFFLINE),
-        (true, false) => None,
+    match thread.stage {
+        Lifecycle::Special => Some(SPECIAL),
+        Lifecycle::Fresh | Lifecycle::Starting => Some(NOT_SETTLED),
+        Lifecycle::Settled if allowed.is_empty() => Some(OFFLINE),
+        Lifecycle::Settled => None,
     }
 }
 

@@ -313,7 +313,7 @@ impl Prepared<'_> {
         command.envs(capture.variables.iter().map(|(name, value)| (name, value)));
         command.env("QEMU_CPU", "max").env("QEMU_RAND_SEED", "1").env("QEMU_PLUGIN", option);
         if let Some(path) = &capture.stdout {
-            let file = fs::File::create(path);
+            let file = symbiont_input::output::create(path);
             command.stdout(file.map_err(CaptureError::io(format!("write {}", path.display())))?);
         }
         let child = command.spawn().map_err(CaptureError::io("start the emulator"))?;

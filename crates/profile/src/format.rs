@@ -25,9 +25,7 @@ mod check;
 mod columns;
 mod error;
 
-use std::fs::Permissions;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use flate2::read::DeflateDecoder;
@@ -164,13 +162,7 @@ impl Profile {
         let bytes = to_bytes(self)?;
         let io =
             |source| ProfileError::Io { name: path.display().to_string(), what: "write", source };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut file =
-            tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(io)?;
-        file.write_all(&bytes).map_err(io)?;
-        file.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(io)?;
-        file.persist(path).map_err(|error| io(error.error))?;
-        Ok(())
+        symbiont_input::output::replace_by(path, 0o644, &bytes).map_err(io)
     }
 }
 

@@ -225,7 +225,7 @@ impl Vectors {
     pub fn write(&self, path: &Path) -> Result<(), VectorsError> {
         let io = |source| VectorsError::Io { path: path.display().to_string(), source };
         let bytes = serde_json::to_vec(self).map_err(|error| io(error.into()))?;
-        std::fs::write(path, bytes).map_err(io)
+        symbiont_input::output::replace_by(path, 0o644, &bytes).map_err(io)
     }
 
     /// Are they of this executable and these caches?

@@ -139,6 +139,10 @@ fn a_gain_that_its_control_has_too_does_not_agree() {
         (interval(0.1, 0.2), Verdict::ControlGains),
         (interval(1.0, 3.0), Verdict::ControlGains),
         (Estimate::exact(0.0), Verdict::ControlGains),
+        // One that is so uncertain that it may gain as much says nothing for ours.
+        (interval(-4.0, 6.0), Verdict::ControlGains),
+        (interval(-9.0, 9.0), Verdict::ControlGains),
+        (interval(-9.0, 1.0), Verdict::Agrees),
     ] {
         assert_eq!(of(5.0, control), wanted, "{control:?}");
         let (low, high) = (-control.high().unwrap_or(0.0), -control.low().unwrap_or(0.0));

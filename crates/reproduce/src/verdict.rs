@@ -13,7 +13,7 @@ const NOTHING: f64 = 0.05;
 /// How a point of ours stands to the published one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Both lie on the same side of the neutral value, and the negative controls gain nothing.
+    /// Both lie on the same side of the neutral value, the negative controls gain nothing, and ours more than they.
     Agrees,
     /// They lie on different sides.
     Contradicts,
@@ -22,8 +22,8 @@ pub enum Verdict {
     /// The whole interval of ours is next to the neutral value: less than a twentieth of the published
     /// effect, either way.
     NoEffect,
-    /// Both lie on the same side, but so does a negative control: what is gained there is not due to what
-    /// the paper says.
+    /// Both lie on the same side, but a negative control gains, too, or it is not certain that ours gains more: what is
+    /// gained there is not due to what the paper says.
     ControlGains,
 }
 
@@ -47,9 +47,12 @@ impl Verdict {
             _ => return Some(Self::Undecided),
         };
         let gains = |control: &Control| gains(control, (ours.value - neutral, neutral));
+        let is_as_good = |control: &Control| !gains_more(&ours, control, ours.value - neutral);
         Some(match same {
             false => Self::Contradicts,
-            true if point.controls.iter().any(gains) => Self::ControlGains,
+            true if point.controls.iter().any(|one| gains(one) || is_as_good(one)) => {
+                Self::ControlGains
+            }
             true => Self::Agrees,
         })
     }
@@ -73,6 +76,19 @@ fn gains(control: &Control, (effect, neutral): (f64, f64)) -> bool {
     let Some(Interval { low, high }) = control.ours.interval else { return true };
     let [low, high] = [low, high].map(|end| (end - neutral) * effect.signum());
     low.min(high) > 0.0 && low.max(high) > NOTHING * effect.abs()
+}
+
+/// Is it certain that ours, which lies on this side of the neutral value, goes further than its control? Errors of both are
+/// taken for independent: that of the difference is the root of the sum of their squares.
+fn gains_more(ours: &Estimate, control: &Control, side: f64) -> bool {
+    let (Some(of_ours), Some(of_control)) = (ours.interval, control.ours.interval) else {
+        return false;
+    };
+    let [nearer, further] = match side > 0.0 {
+        true => [ours.value - of_ours.low, of_control.high - control.ours.value],
+        false => [of_ours.high - ours.value, control.ours.value - of_control.low],
+    };
+    (ours.value - control.ours.value) * side.signum() > nearer.hypot(further)
 }
 
 /// The effect of ours in parts of the published one, with its interval: 1 is as much, 0 none, below 0 the

@@ -103,6 +103,9 @@ pub(crate) struct ThreadEntry {
     /// Not settled because its program starts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     starting: bool,
+    /// Is it scheduled in a class of its own?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    special: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     counts: Vec<Counts>,
 }
@@ -120,6 +123,7 @@ impl From<&ThreadSample> for ThreadEntry {
             limit: Arc::clone(&t.allowed),
             settled: t.lifecycle.is_settled(),
             starting: t.lifecycle == Lifecycle::Starting,
+            special: t.lifecycle == Lifecycle::Special,
             counts: t.counts.iter().map(Counts::from).collect(),
         }
     }
@@ -137,6 +141,7 @@ impl From<ThreadEntry> for ThreadSample {
             cpu: t.cpu,
             allowed: t.limit,
             lifecycle: match (t.settled, t.starting) {
+                _ if t.special => Lifecycle::Special,
                 (true, _) => Lifecycle::Settled,
                 (false, true) => Lifecycle::Starting,
                 (false, false) => Lifecycle::Fresh,

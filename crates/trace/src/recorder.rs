@@ -27,7 +27,7 @@ impl Recorder<File> {
     /// When the file cannot be created or written.
     pub fn create(path: &Path, header: &Header) -> Result<Self, TraceError> {
         let name = path.display().to_string();
-        match File::create(path) {
+        match symbiont_input::output::create(path) {
             Ok(file) => Recorder::new(file, name, header),
             Err(source) => Err(TraceError::Io { name, what: "create", source }),
         }

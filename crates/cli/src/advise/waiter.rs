@@ -57,7 +57,7 @@ impl Wait for Waiter {
 
 #[cfg(test)]
 mod tests {
-    use signal_hook::consts::SIGHUP;
+    use signal_hook::consts::SIGTERM;
 
     use super::*;
 
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(waiter.wait(soon).unwrap(), Wake::Finish);
         let mut waiter = Waiter::new(Duration::from_secs(3600)).unwrap();
         assert_eq!(waiter.wait(soon).unwrap(), Wake::Timeout);
-        signal_hook::low_level::raise(SIGHUP).unwrap();
+        signal_hook::low_level::raise(SIGTERM).unwrap();
         assert_eq!(waiter.wait(Duration::from_secs(600)).unwrap(), Wake::Terminate);
     }
 }

@@ -89,8 +89,8 @@ pub struct AskNodes {
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// Ask the daemons of the nodes what they have learned of programs that shared cores (policy auto or learned, where
-    /// instructions can be counted), and choose by that wherever it is known of all that would share a node;
-    /// --model asks, too
+    /// instructions can be counted), and choose by that wherever it is known of all that would share a node. With
+    /// --model this is asked, too. The daemons' configuration opens the port as for --model
     #[arg(long)]
     pub ask_nodes: bool,
 }

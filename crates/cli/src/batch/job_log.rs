@@ -2,11 +2,12 @@
 //!
 //! What cannot be written yet is kept, and written with the next line or at the end.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use symbiont_input::output;
 
 use super::record::Ended;
 
@@ -27,9 +28,7 @@ impl JobLog {
     /// Opens the file; empties it, unless lines are to be added. One with anything else in it is refused.
     pub fn open(path: &Path, is_added: bool) -> anyhow::Result<Self> {
         let what = || format!("cannot write the job log {}", path.display());
-        let mut options = OpenOptions::new();
-        let mut file =
-            options.create(true).append(true).read(true).open(path).with_context(what)?;
+        let mut file = output::append(path).with_context(what)?;
         let metadata = file.metadata().with_context(what)?;
         let mut is_empty = metadata.len() == 0;
         // What is no file keeps nothing.
@@ -96,6 +95,8 @@ fn line(seq: usize, began_s: f64, ended: &Ended, command: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+
     use super::*;
 
     fn ended(exit_code: Option<i32>, signal: Option<i32>, timed_out: bool) -> Ended {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use symbiont_campaign::harness::Programs;
+use symbiont_campaign::harness::{Programs, Progress};
 use symbiont_experiment::pairs::names::{of_user, own};
 use symbiont_experiment::pairs::{self, PairsOptions};
 
@@ -27,9 +27,14 @@ pub fn run(args: &BenchPairs, mut progress: Terminal, begin: Instant) -> anyhow:
     let report = pairs::run(&options, &mut progress);
     progress.end();
     show(&report?, &args.output, args.json, begin.elapsed())?;
+    let is_stopped = progress.cancelled();
     if !args.json {
         let file = args.output.join("pairs.csv");
         say!("Slowdowns: {}", file.canonicalize().unwrap_or(file).display());
     }
+    anyhow::ensure!(
+        !is_stopped,
+        "it was stopped before its end: the same command goes on from there"
+    );
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! What was released, and why: a line for each, so that `symbiont slurm why` can say it later.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use symbiont_input::output;
 
 /// Of the file; then it becomes `FILE.1`, and a new one begins.
 const MOST_BYTES: u64 = 8 << 20;
@@ -66,8 +67,7 @@ impl Decisions {
         let mut line = serde_json::to_vec(decision)?;
         line.push(b'\n');
         let mut append = || -> std::io::Result<()> {
-            let mut file =
-                OpenOptions::new().create(true).append(true).read(true).open(&self.path)?;
+            let mut file = output::append(&self.path)?;
             // Behind a line that a crash left half written a new one begins.
             if !ends_a_line(&mut file)? {
                 line.insert(0, b'\n');
@@ -169,6 +169,8 @@ impl Decision {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+
     use super::*;
 
     fn decision(job: u64, node: Option<&str>) -> Decision {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Context;
+use symbiont_input::output;
 
 /// What is known from the daemons of nodes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -90,9 +91,7 @@ impl Metrics {
 
     /// Replaces the file as a whole.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let draft = path.with_extension("draft");
-        std::fs::write(&draft, self.text())
-            .and_then(|()| std::fs::rename(&draft, path))
+        output::replace_by(path, 0o644, self.text().as_bytes())
             .with_context(|| format!("cannot write metrics to {}", path.display()))
     }
 }

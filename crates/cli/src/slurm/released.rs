@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use symbiont_input::output;
 
 /// A job that was assigned its node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,10 +68,7 @@ impl Journal {
         if let Some(folder) = self.path.parent() {
             std::fs::create_dir_all(folder).with_context(trouble)?;
         }
-        let draft = self.path.with_extension("released.draft");
-        std::fs::write(&draft, serde_json::to_vec(jobs)?)
-            .and_then(|()| std::fs::rename(&draft, &self.path))
-            .with_context(trouble)
+        output::replace_by(&self.path, 0o644, &serde_json::to_vec(jobs)?).with_context(trouble)
     }
 }
 

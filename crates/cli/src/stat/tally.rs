@@ -228,6 +228,7 @@ fn subtract(now: &Reading, before: &Reading) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use symbiont_linux::observe::Scheduling;
     use symbiont_linux::perf::{GroupCount, Reason};
     use symbiont_machine::{ProgramId, RunState};
 
@@ -245,6 +246,7 @@ mod tests {
             switches: 0,
             cpu: None,
             session: 1,
+            scheduling: Scheduling::Usual,
             ages: Default::default(),
         }
     }

@@ -10,7 +10,10 @@ use crate::settings::{of_tree, own, wait_for_change};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial("a_mask_that_another_process_sets_stays_and_is_logged_once", stays)]
+    vec![
+        trial("a_mask_that_another_process_sets_stays_and_is_logged_once", stays),
+        trial("threads_of_other_scheduling_classes_are_never_touched", special),
+    ]
 }
 
 /// As `taskset -p` does.
@@ -59,4 +62,50 @@ fn stays() {
     assert!(text.contains("another process changed this setting"), "{text} {}", stderr(&why));
     service.end();
     assert_eq!(mask_of(&program), second.to_string(), "it is the user's own now");
+}
+
+/// Threads that are real-time or idle before they are managed, or become it later, keep and get back their masks.
+fn special() {
+    if own_cpus().len() < 2 {
+        return skip("there is one CPU only");
+    }
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root makes threads real-time");
+    }
+    let (service, own) = (Service::start("random"), own());
+    // Real-time threads that were busy would leave nothing to the test.
+    let naps = "select(undef, undef, undef, 0.005) while 1";
+    let chrt = |option: &str, priority: &str, words: &[&str]| {
+        let mut chrt = std::process::Command::new("chrt");
+        chrt.args([option, priority]).args(words);
+        chrt
+    };
+    let symbiont = env!("CARGO_BIN_EXE_symbiont");
+    let state = service.place.state_dir();
+    let run = [symbiont, "run", "--state-dir", state.to_str().unwrap(), "--", "perl", "-e", naps];
+    for (option, priority) in [("-f", "1"), ("-r", "1"), ("-i", "0")] {
+        let born = service.place.start(&mut chrt(option, priority, &run));
+        let later = service.place.start(&mut service.place.run(&[], &["perl", "-e", naps]));
+        wait_until("both are managed", || service.programs().len() == 2);
+        let started = service.status()["usage"]["quanta"].as_u64().unwrap();
+        wait_for_change(later.id(), &own);
+        let made = chrt(option, "-p", &[priority, &later.id().to_string()]).status();
+        assert!(made.unwrap().success());
+        let full = |program: &Program| mask_of(program) == own.mask;
+        wait_until("what was set is taken back", || full(&later));
+        let quanta = || service.status()["usage"]["quanta"].as_u64().unwrap();
+        let before = quanta();
+        wait_until("the daemon has decided some times", || {
+            assert!(full(&born), "born {option} since quantum {started}: {}", mask_of(&born));
+            // A decision of the quantum before may come yet.
+            assert!(quanta() < before + 3 || full(&later), "later {option}: {}", mask_of(&later));
+            quanta() > before + 20
+        });
+        let why = service.client(&["why", &later.id().to_string()]);
+        let text = String::from_utf8_lossy(&why.stdout).into_owned();
+        assert!(text.contains("real-time and deadline threads"), "{text}");
+        born.kill_all();
+        later.kill_all();
+        wait_until("both are gone", || service.programs().is_empty());
+    }
 }

@@ -2,15 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use symbiont_input::output;
 use symbiont_linux::launch::be_normal;
 
 use super::http::{self, Page};
@@ -180,7 +180,7 @@ impl Worker {
         }
         if let Some(file) = &self.file {
             // It would be taken for a daemon that still runs.
-            let _ = std::fs::remove_file(file);
+            let _ = output::remove(file);
         }
     }
 
@@ -242,7 +242,8 @@ impl Worker {
 
     fn write(&self) {
         let Some(file) = &self.file else { return };
-        let written = replace(file, get(&self.shared.published).metrics.as_bytes());
+        let published = get(&self.shared.published);
+        let written = output::replace_by(file, 0o644, published.metrics.as_bytes());
         let path = file.display();
         let trouble =
             written.err().map(|error| format!("metrics are not written to {path}: {error}"));
@@ -275,28 +276,12 @@ impl Worker {
     }
 }
 
-/// Gives a file a new content in one step. The draft has a name of its own that ends otherwise, so
-/// that node_exporter does not read it, and that cannot be foreseen, as others may write the folder.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut draft = tempfile::Builder::new()
-        .prefix(".symbiont-")
-        .suffix(".draft")
-        .permissions(PermissionsExt::from_mode(0o644))
-        .tempfile_in(folder)
-        // The error names the draft too, which no user knows.
-        .map_err(|error| io::Error::from(error.kind()))?;
-    draft.write_all(content)?;
-    // The umask took what a reader of another user needs.
-    draft.as_file().set_permissions(PermissionsExt::from_mode(0o644))?;
-    draft.persist(path).map_err(|failed| failed.error)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::net::TcpStream;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Instant;
 
@@ -335,6 +320,23 @@ mod tests {
     }
 
     #[test]
+    fn a_device_as_its_file_stays_a_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("null");
+        std::os::unix::fs::symlink("/dev/null", &file).unwrap();
+        let config = MetricsConfig { file: Some(file.clone()), ..MetricsConfig::default() };
+        let publisher = Publisher::start(&config).unwrap();
+        for round in 0..3 {
+            let metrics = format!("{round}\n");
+            publisher.publish(Published { metrics, jobs: String::new() });
+        }
+        drop(publisher);
+        let kind = |path: &Path| fs::symlink_metadata(path).unwrap().file_type();
+        assert!(kind(&file).is_symlink());
+        assert!(std::os::unix::fs::FileTypeExt::is_char_device(&kind(Path::new("/dev/null"))));
+    }
+
+    #[test]
     fn the_file_goes_with_the_publisher() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("symbiont.prom");
@@ -352,12 +354,13 @@ mod tests {
     fn a_reader_never_sees_a_part_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("symbiont.prom");
-        replace(&path, b"0\n").unwrap();
+        output::replace_by(&path, 0o644, b"0\n").unwrap();
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for round in 0..200 {
-                    replace(&path, format!("{round}\n").repeat(2000).as_bytes()).unwrap();
+                    let text = format!("{round}\n").repeat(2000);
+                    output::replace_by(&path, 0o644, text.as_bytes()).unwrap();
                 }
                 over.store(true, Ordering::Relaxed);
             });

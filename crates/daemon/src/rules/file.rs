@@ -140,7 +140,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Rule>, String> {
         if length > MOST_BYTES {
             return Err(io::Error::other(format!("longer than {MOST_BYTES} bytes")));
         }
-        fs::read_to_string(path)
+        symbiont_input::read_to_string(path)
     };
     parse(&read().map_err(|error| error.to_string())?)
 }

@@ -156,6 +156,12 @@ impl Actuator {
         threads.into_iter().map(|thread| state.allowed(thread)).collect()
     }
 
+    /// Does a thread run when no other is ready because that was asked for here?
+    #[must_use]
+    pub fn has_set_idle(&self, thread: &ThreadId) -> bool {
+        self.state().has_set_idle(&thread.into())
+    }
+
     /// Is anything of ours applied on any adopted thread?
     #[must_use]
     pub fn is_anything_applied(&self) -> bool {
@@ -290,6 +296,10 @@ impl Drop for State {
 impl State {
     fn is_anything_applied(&self) -> bool {
         self.applied.iter().any(|(_, entry)| !entry.applied().is_nothing())
+    }
+
+    fn has_set_idle(&self, thread: &ThreadKey) -> bool {
+        self.applied.get(thread).is_some_and(|entry| entry.applied().waiting)
     }
 
     fn allowed(&mut self, thread: &ThreadId) -> Option<Arc<CpuSet>> {

@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 use symbiont_machine::{
-    Machine, Move, Outcome, Program, ProgramId, Sample, Signal, Signals, Support, ThreadId,
-    ThreadSample, Timestamp,
+    Lifecycle, Machine, Move, Outcome, Program, ProgramId, Sample, Signal, Signals, Support,
+    ThreadId, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, HostTopology, Topology};
 
@@ -32,7 +32,7 @@ use super::start::Starts;
 use super::{CountOptions, LinuxError, LinuxMachine, REFRESH, Wait, settling};
 use crate::actuate::{Abilities, Cgroups, Privilege, affinity, loaded_scheduler};
 use crate::launch::Wake;
-use crate::observe::{Haste, Observed, WatchError, WatchOptions, Watcher};
+use crate::observe::{Haste, Observed, Scheduling, WatchError, WatchOptions, Watcher};
 use crate::online::Online;
 
 /// This host, watched.
@@ -139,6 +139,12 @@ impl<W: Wait> Observer<W> {
     fn thread(&mut self, thread: &Observed) -> Option<ThreadSample> {
         let allowed = self.allowed(thread.id)?;
         let method = self.watcher.method();
+        let lifecycle = match thread.scheduling {
+            Scheduling::Usual => {
+                settling::lifecycle(thread, false, &self.timer, method, &self.starts)
+            }
+            Scheduling::Idle | Scheduling::Special => Lifecycle::Special,
+        };
         Some(ThreadSample {
             id: thread.id,
             program: thread.program,
@@ -148,7 +154,7 @@ impl<W: Wait> Observer<W> {
             switches: thread.switches,
             cpu: thread.cpu,
             allowed,
-            lifecycle: settling::lifecycle(thread, false, &self.timer, method, &self.starts),
+            lifecycle,
             counts: Vec::new(),
         })
     }

@@ -7,7 +7,7 @@ use symbiont_topology::PuId;
 
 use super::files::{Files, Reading};
 use super::scan::Proc;
-use super::stat::{SchedStat, Stat};
+use super::stat::{SchedStat, Scheduling, Stat};
 use super::tree::{Ages, Live};
 
 /// After so many threads it is asked again whether any thread is ready.
@@ -33,6 +33,8 @@ pub struct Observed {
     pub cpu: Option<PuId>,
     /// Its session; 0 if that is not seen from here.
     pub session: u32,
+    /// How the kernel schedules it; of one that hardly runs, up to a second ago.
+    pub scheduling: Scheduling,
     /// How long ago it was born, forked or exec'd.
     pub ages: Ages,
 }
@@ -53,6 +55,7 @@ impl Observed {
             switches: times.switches,
             cpu: stat.cpu.map(PuId),
             session: stat.session,
+            scheduling: stat.scheduling,
             ages: live.ages,
         }
     }

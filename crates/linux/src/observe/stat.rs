@@ -44,6 +44,30 @@ pub(crate) struct Stat {
     pub stack: u64,
     /// The hardware thread that it ran on last (39), where reported.
     pub cpu: Option<u32>,
+    /// How the kernel schedules it (41).
+    pub scheduling: Scheduling,
+}
+
+/// How the kernel schedules a thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scheduling {
+    /// `SCHED_OTHER` or `SCHED_BATCH`, or not reported.
+    #[default]
+    Usual,
+    /// `SCHED_IDLE`: when no other thread is ready.
+    Idle,
+    /// `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE`, or a class that is not known here.
+    Special,
+}
+
+impl Scheduling {
+    fn of_policy(policy: u64) -> Self {
+        match i32::try_from(policy) {
+            Ok(libc::SCHED_OTHER | libc::SCHED_BATCH) => Self::Usual,
+            Ok(libc::SCHED_IDLE) => Self::Idle,
+            _ => Self::Special,
+        }
+    }
 }
 
 impl Stat {
@@ -76,6 +100,7 @@ pub(crate) fn parse_stat(line: &[u8]) -> Option<Stat> {
         born: number(next(1)?)?,
         stack: next(5).and_then(number).unwrap_or(0),
         cpu: next(10).and_then(number).and_then(|cpu| u32::try_from(cpu).ok()),
+        scheduling: next(1).and_then(number).map_or(Scheduling::Usual, Scheduling::of_policy),
     })
 }
 

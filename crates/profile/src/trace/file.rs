@@ -5,10 +5,11 @@
 //! (see `chunk`): what it is of; for each window what it is, its lines, and its
 //! blocks and events in turn; the count of windows.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Write as _};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use symbiont_input::output;
 
 use super::chunk::{HEAD, Head, Kind, append_value};
 use super::error::Fault;
@@ -176,32 +177,61 @@ pub fn write(
 ) -> Result<(), TraceError> {
     let name = || path.display().to_string();
     let io = |source| TraceError::Io { name: name(), what: "write", source };
-    let unusable = |why: String| TraceError::Unusable { name: name(), why };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(io)?;
+    let mut unusual = None;
+    let written = output::replace(path, 0o644, |file| {
+        fill(file, about, windows).map_err(|why| match why {
+            Trouble::Io(error) => error,
+            Trouble::Unusable(why) => {
+                unusual = Some(why);
+                ErrorKind::InvalidData.into()
+            }
+        })
+    });
+    match unusual {
+        Some(why) => Err(TraceError::Unusable { name: name(), why }),
+        None => written.map_err(io),
+    }
+}
+
+/// Why a trace cannot be written.
+enum Trouble {
+    Io(std::io::Error),
+    Unusable(String),
+}
+
+impl From<std::io::Error> for Trouble {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn fill(
+    file: &mut File,
+    about: &About,
+    windows: impl Iterator<Item = std::io::Result<(u16, f64, u64, RawWindow)>>,
+) -> Result<(), Trouble> {
+    let unusable = |why: &str| Trouble::Unusable(why.to_owned());
     let mut start = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
-    append_value(&mut start, Kind::About, 0, about).map_err(unusable)?;
-    file.write_all(&start).map_err(io)?;
+    append_value(&mut start, Kind::About, 0, about).map_err(Trouble::Unusable)?;
+    file.write_all(&start)?;
     let mut count = 0_u32;
     for window in windows {
-        let (phase, share, warm_up, raw) = window.map_err(io)?;
+        let (phase, share, warm_up, raw) = window?;
         let RawWindow { start, instructions, ops, after, chunks, .. } = raw;
         let info = WindowInfo { phase, share, start, warm_up, instructions, ops, after };
-        check(&info).map_err(|_| unusable("a window contradicts itself".to_owned()))?;
+        check(&info).map_err(|_| unusable("a window contradicts itself"))?;
         let mut head = Vec::new();
-        append_value(&mut head, Kind::Window, 0, &info).map_err(unusable)?;
-        file.write_all(&head).and_then(|()| file.write_all(&chunks)).map_err(io)?;
+        append_value(&mut head, Kind::Window, 0, &info).map_err(Trouble::Unusable)?;
+        file.write_all(&head)?;
+        file.write_all(&chunks)?;
         count += 1;
     }
     if count as usize > MOST_WINDOWS {
-        return Err(unusable("it has more windows than are ever kept".to_owned()));
+        return Err(unusable("it has more windows than are ever kept"));
     }
     let mut end = Vec::new();
-    append_value(&mut end, Kind::End, 0, &count).map_err(unusable)?;
-    file.write_all(&end).map_err(io)?;
-    file.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(io)?;
-    file.persist(path).map_err(|error| io(error.error))?;
-    Ok(())
+    append_value(&mut end, Kind::End, 0, &count).map_err(Trouble::Unusable)?;
+    Ok(file.write_all(&end)?)
 }
 
 /// Is it a trace, by its first bytes?
