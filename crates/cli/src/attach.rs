@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use symbiont_wire::{Attached, Released, Reloaded, Request};
 
 use crate::args::{Attach, Detach, Processes, Reload};
-use crate::client::{connect, named};
+use crate::client::connect;
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
@@ -25,7 +25,7 @@ pub fn attach(args: &Attach) -> anyhow::Result<()> {
     };
     let held = hold(&pids)?;
     let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
-    let class = args.class.and_then(named);
+    let class = args.class.map(|class| class.to_string());
     let done: Attached = client.call(Request::Attach { name: name.clone(), class }, &fds)?;
     let processes = counted(done.processes, "process", "processes");
     let threads = counted(done.threads, "thread", "threads");

@@ -112,8 +112,8 @@ pub fn agree(socket: &Path, policy: Option<&str>) -> anyhow::Result<()> {
 pub struct Asked {
     /// The policy; none: the daemon's.
     pub policy: Option<String>,
-    /// What they are run for.
-    pub class: Class,
+    /// What they are run for; none: the daemon's rules say it, or nothing.
+    pub class: Option<Class>,
     /// Are daemons that they leave behind managed to their end?
     pub linger: bool,
     /// What they are called; none: as their commands.
@@ -125,7 +125,7 @@ pub struct Asked {
 /// Hands the programs of a run to the daemon, in place of a manager of their own: `run` holds them
 /// back until this says that they are enrolled.
 pub fn enrol_with_daemon(mut manager: Manager, socket: &Path, asked: &Asked) {
-    let class = asked.class;
+    let class = asked.class.unwrap_or_default();
     let enrolled = across_a_restart(ClientError::is_gone, || enrol(&manager, socket, asked));
     let (programs, notes) = match enrolled {
         Ok(enrolled) => enrolled,
@@ -198,7 +198,8 @@ fn enrol(
     let (mut programs, mut notes) = (Vec::new(), Vec::new());
     for root in manager.roots() {
         let Asked { policy, class, linger, name, identity } = asked.clone();
-        let (name, class) = (name.unwrap_or_else(|| root.name().to_owned()), named(class));
+        let (name, class) =
+            (name.unwrap_or_else(|| root.name().to_owned()), class.map(|class| class.to_string()));
         let request =
             Request::Enrol { name, policy, linger, class, job: None, user: None, identity };
         let enrolled: Enrolled = client.call(request, &[root.as_fd()])?;
@@ -206,11 +207,6 @@ fn enrol(
         notes.extend(enrolled.notes);
     }
     Ok((programs, notes))
-}
-
-/// How a class travels: a daemon of an older version need not know any.
-pub fn named(class: Class) -> Option<String> {
-    (!class.is_normal()).then(|| class.to_string())
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ pub fn words(quiet: &Quiet) -> String {
     }
     if *watched_s == 0.0 {
         return format!(
-            "alone: not verified: in none of {unwatched_s:.1} s its threads stayed the same and in \
-             place for a second"
+            "alone: not verified: it was there for {unwatched_s:.1} s, and its cores are watched only while its \
+             threads stay the same and in place for a second"
         );
     }
     let mut line = match *others_s > 0.0 {
@@ -60,7 +60,7 @@ mod tests {
              changed or were not placed"
         );
         let brief = Quiet { watched_s: 0.0, unwatched_s: 0.5, ..Quiet::default() };
-        assert!(words(&brief).starts_with("alone: not verified: in none of 0.5 s"));
+        assert!(words(&brief).starts_with("alone: not verified: it was there for 0.5 s"));
         let blind = Quiet { trouble: Some("no /proc".to_owned()), ..quiet };
         assert_eq!(words(&blind), "alone: not verified: no /proc");
     }

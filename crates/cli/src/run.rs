@@ -74,7 +74,7 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
     let nested = managed_by(std::process::id(), &state_dirs);
     let asked = Asked {
         policy: args.policy.clone(),
-        class: args.class(),
+        class: if args.alone { Some(Class::Alone) } else { args.class },
         linger: args.linger,
         name: args.called.clone(),
         identity: args.identity.clone(),

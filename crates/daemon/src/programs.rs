@@ -18,6 +18,8 @@ pub struct Program {
     pub name: String,
     /// Its purpose.
     pub class: Class,
+    /// Was that stated for it, or by a rule?
+    pub is_class_stated: bool,
     /// The user whose processes all of them are, which may see and detach it; root's where they are
     /// several users'.
     pub owner: u32,
@@ -86,6 +88,13 @@ impl Programs {
             self.quota.give_back(program.enrolled_by);
         }
         removed
+    }
+
+    /// A rule states the class of a program.
+    pub fn state_class(&mut self, id: ProgramId, class: Class) {
+        if let Some(program) = self.managed.get_mut(&id) {
+            (program.class, program.is_class_stated) = (class, true);
+        }
     }
 
     /// A program.

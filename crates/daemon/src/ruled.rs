@@ -89,9 +89,10 @@ impl Ruled {
         }
         self.looked = Some(Instant::now());
         let mut log = Vec::new();
-        let scan = self
-            .finder
-            .scan(&self.rules, |process| managed.machine().program_of(process).is_some());
+        let scan = self.finder.scan(&self.rules, |process| {
+            let known = managed.machine().program_of(process);
+            known.is_some_and(|id| !is_open(service, id, process))
+        });
         self.left.retain(|process| scan.alive.contains(process));
         self.programs.retain(|id, _| service.programs.get(*id).is_some());
         if let (Some(rule), false) = (scan.own.first(), self.warned) {
@@ -101,9 +102,21 @@ impl Ruled {
             ));
         }
         for found in scan.found {
-            // A parent that was just enrolled brought its children.
-            let is_taken = managed.machine().program_of(found.process).is_some();
-            if is_taken || self.left.contains(&found.process) {
+            if let Some(id) = managed.machine().program_of(found.process) {
+                // Others are children of one that was just enrolled.
+                if is_open(service, id, found.process) {
+                    let Found { name, process, verdict, .. } = &found;
+                    let class = verdict.class;
+                    service.programs.state_class(id, class);
+                    managed.machine_mut().set_class(id, class);
+                    let rule = &verdict.rule;
+                    log.push(format!(
+                        "{name} (process {process}): class {class}, by a rule of {rule}"
+                    ));
+                }
+                continue;
+            }
+            if self.left.contains(&found.process) {
                 continue;
             }
             if let Err(why) = self.take_in(service, managed, &found) {
@@ -137,11 +150,19 @@ impl Ruled {
         let peer = Peer { uid: own_uid(), pid: std::process::id() };
         let class = found.verdict.class;
         let (name, linger) = (found.name.as_str(), true);
-        let wanted = Wanted { name, class, linger, job: None, user: None, identity: None };
+        let (is_class_stated, job, user, identity) = (true, None, None, None);
+        let wanted = Wanted { name, class, is_class_stated, linger, job, user, identity };
         let (id, _) =
             service.take_in(managed, peer, wanted, vec![root]).map_err(|why| why.to_string())?;
         let origin = Origin { group: found.group.clone(), class, process: found.process };
         self.programs.insert(id, origin);
         Ok(())
     }
+}
+
+/// Was a program enrolled by this process, and its class not stated?
+fn is_open(service: &Service, id: ProgramId, process: u32) -> bool {
+    service.programs.get(id).is_some_and(|program| {
+        !program.is_class_stated && program.roots.iter().any(|root| root.pid() == process)
+    })
 }

@@ -17,7 +17,7 @@ use symbiont_linux::actuate::{Lock, LockError, RestoreReport, restore};
 use symbiont_linux::launch::{MANAGER_NICE, be_urgent, is_ignored};
 use symbiont_linux::machine::{CountOptions, LinuxError, LinuxMachine, MachineOptions};
 use symbiont_linux::observe::WatchOptions;
-use symbiont_machine::{Ability, Machine};
+use symbiont_machine::{Ability, Class, Machine};
 use symbiont_planner::Planner;
 use symbiont_policy::{Classes, Policy};
 use symbiont_topology::HostTopology;
@@ -399,7 +399,9 @@ fn enrol_again(
             continue;
         }
         let identity = identity.as_deref();
-        let wanted = Wanted { name: &name, class, linger: true, job, user: None, identity };
+        let is_class_stated = class != Class::Normal;
+        let (name, linger, user) = (name.as_str(), true, None);
+        let wanted = Wanted { name, class, is_class_stated, linger, job, user, identity };
         match service.take_in(managed, peer, wanted, alive) {
             Ok(_) => log(&format!("{name} of user {uid} is managed again")),
             Err(failure) => log(&format!("{name} of user {uid} is not managed again: {failure}")),

@@ -71,6 +71,8 @@ pub struct Wanted<'a> {
     pub name: &'a str,
     /// Its purpose.
     pub class: Class,
+    /// Is that stated? A rule decides where it is not.
+    pub is_class_stated: bool,
     /// Are daemons that it leaves behind managed to their end?
     pub linger: bool,
     /// Its job, as the job manager numbers it.
@@ -81,16 +83,19 @@ pub struct Wanted<'a> {
     pub identity: Option<&'a str>,
 }
 
+/// Characters of a name.
+const MOST_NAME: usize = 256;
 /// Characters of an identity.
 const MOST_IDENTITY: usize = 64;
 
 impl<'a> Wanted<'a> {
     fn new(name: &'a str, class: Option<&str>, linger: bool) -> Result<Self, Failure> {
+        let is_class_stated = class.is_some();
         let class = class.map(str::parse).transpose();
         let class =
             class.map_err(|error: UnknownClass| Failure::Refused { reason: error.to_string() })?;
         let class = class.unwrap_or_default();
-        Ok(Self { name, class, linger, job: None, user: None, identity: None })
+        Ok(Self { name, class, is_class_stated, linger, job: None, user: None, identity: None })
     }
 }
 
@@ -234,7 +239,10 @@ impl Service {
         let mut notes: Vec<String> = self.room(managed, wanted.class, &pids)?.into_iter().collect();
         self.programs.reserve(peer, managed.last().map(|step| &step.sample))?;
         let machine = managed.machine_mut();
-        let id = machine.add_program(wanted.name);
+        // A line stays one line, in any table and log.
+        let shown = |c: char| if c.is_control() { '?' } else { c };
+        let name: String = wanted.name.chars().take(MOST_NAME).map(shown).collect();
+        let id = machine.add_program(&name);
         machine.set_class(id, wanted.class);
         for root in &roots {
             let enrolled = machine.enrol_in(id, root.pid());
@@ -270,8 +278,9 @@ impl Service {
         }
         self.new_roots.extend(roots.iter().map(OwnedProcess::pid));
         let program = Program {
-            name: wanted.name.chars().take(256).collect(),
+            name,
             class: wanted.class,
+            is_class_stated: wanted.is_class_stated,
             owner,
             enrolled_by: peer.uid,
             linger: wanted.linger,

@@ -302,6 +302,7 @@ mod tests {
                 linger: true,
                 job: None,
                 identity: None,
+                is_class_stated: false,
                 is_held_back: false,
             };
             programs.insert(ProgramId(id), program);

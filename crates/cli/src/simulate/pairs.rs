@@ -147,6 +147,11 @@ fn show(report: &Report) {
     }
     let of_mixes = if *mixes == 1 { "mix" } else { "mixes" };
     say!("{policy}, {threads} threads on {} cores, {mixes} {of_mixes}", threads / 2);
+    let counted = captured.first().map_or(0, |first| first.share.n);
+    if counted < *mixes as usize {
+        let alike = *mixes as usize - counted;
+        say!("{alike} of them do not count: their pairings are alike");
+    }
     say!("\nshare captured of what the best pairing gains over all pairings on average:");
     for Captured { until_s, share } in captured {
         let range = share.low().zip(share.high());

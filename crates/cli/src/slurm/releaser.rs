@@ -211,7 +211,8 @@ impl<C: Cluster> Releaser<C> {
         }
         let digest = digest_of_text(&format!("name {}", job.name));
         let key = symbiont_jobs::ProgramKey { user: job.user, digest };
-        Some((Identity { key, name: job.name.clone() }, work(&script)))
+        let shown = |c: char| if c.is_control() { '?' } else { c };
+        Some((Identity { key, name: job.name.chars().map(shown).collect() }, work(&script)))
     }
 
     /// Notes what runs next to what, and learns from what has ended.

@@ -19,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_bad_configuration_keeps_the_old_one", reload),
         trial("another_policy_than_the_daemons_is_refused", conflict),
         trial("what_needs_a_manager_of_its_own_is_refused", own_manager),
+        trial("a_name_breaks_no_line_of_status", hostile_name),
         trial("a_stopped_daemon_is_named_and_programs_run_without_it", stopped),
         trial("what_a_killed_daemon_left_is_not_in_the_way_of_later_runs", killed),
     ]
@@ -244,4 +245,22 @@ fn killed() {
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     service.place.restore();
     assert!(!socket.exists());
+}
+
+fn hostile_name() {
+    let service = Service::start("stay");
+    let name = "ev\u{1b}]0;x\u{7}il\nline";
+    let program = service.place.path(name);
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let run = service.place.run(&[], &[program.to_str().unwrap(), "1000"]);
+    let program = service.place.start(&mut { run });
+    wait_until("it is managed", || service.programs().len() == 1);
+    assert_eq!(service.programs()[0]["name"], "ev?]0;x?il?line");
+    for words in [&["status"][..], &["why", &program.id().to_string()], &["top", "--once"]] {
+        let shown = service.client(words).stdout;
+        let text = String::from_utf8(shown).unwrap();
+        assert!(text.contains("il?line") && !text.contains("\nline"), "{text}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    }
+    program.kill_all();
 }

@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_rule_has_a_running_program_managed_in_its_class", managed),
         trial("a_changed_rule_releases_what_it_no_longer_matches", reload),
+        trial("a_rule_says_the_class_of_a_run_that_says_none", of_a_run),
         trial("what_a_user_detached_no_rule_takes_again", detached),
         trial("a_rule_that_matches_everything_leaves_the_daemon_alone", everything),
     ]
@@ -133,4 +134,25 @@ fn everything() {
     service.send(Signal::HUP);
     drop(program);
     service.end();
+}
+
+fn of_a_run() {
+    let name = own_name("run");
+    let (service, _) = service(&format!("[[rule]]\nexecutable = \"{name}\"\nclass = \"batch\"\n"));
+    let program = service.place.path(&name);
+    assert!(Command::new("cp").arg("/usr/bin/sleep").arg(&program).status().unwrap().success());
+    let words = [program.to_str().unwrap(), "600"];
+    let start = |options: &[&str]| service.place.start(&mut service.place.run(options, &words));
+    let stated = start(&["--class", "normal"]);
+    wait_until("it is managed", || service.programs().len() == 1);
+    let silent = start(&[]);
+    let class = |id: u32| {
+        let is_it = |program: &serde_json::Value| program["roots"][0] == id;
+        service.programs().into_iter().find(is_it).map(|program| program["class"].clone())
+    };
+    wait_until("the rule holds", || class(silent.id()) == Some("batch".into()));
+    assert_eq!(class(stated.id()), Some("normal".into()), "what was said holds");
+    assert!(service.log().contains("class batch, by a rule of"), "{}", service.log());
+    stated.kill_all();
+    silent.kill_all();
 }
