@@ -113,8 +113,15 @@ pub(crate) fn read_tree(
     let node_of: BTreeMap<PuId, _> =
         nodes.iter().rev().flat_map(|n| n.cpus.iter().map(|pu| (pu, n.id))).collect();
     let mut threads = cpu::read(&sys, &online)?;
+    let mut node_of_core = BTreeMap::new();
+    for thread in &threads {
+        if let Some(&node) = node_of.get(&thread.pu) {
+            let lowest = node_of_core.entry(thread.core).or_insert(node);
+            *lowest = node.min(*lowest);
+        }
+    }
     for thread in &mut threads {
-        thread.node = node_of.get(&thread.pu).copied().unwrap_or(fallback);
+        thread.node = node_of_core.get(&thread.core).copied().unwrap_or(fallback);
     }
     let topology = Topology::new(origin, threads, nodes)
         .map_err(|source| SysfsError::Contradiction { root: root.to_owned(), source })?;

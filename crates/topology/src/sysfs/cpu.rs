@@ -5,7 +5,8 @@
 //!
 //! *Contradictions.* The threads of one core that name different last-level
 //! caches (some hypervisors do this) are put in the one with the lowest CPU
-//! number. A CPU that two nodes list (`numa=fake`) belongs to the lower node.
+//! number. A CPU that two nodes list (`numa=fake`) belongs to the lower node, and so does a core whose threads
+//! two nodes list. A thread that no node lists (it came online meanwhile) lies where its siblings lie.
 
 use std::collections::BTreeMap;
 

@@ -243,6 +243,24 @@ fn distances_belong_to_nodes_by_number_however_many_there_are() {
     }
 }
 
+/// A CPU that came online while the files were copied; siblings that two nodes list.
+#[test]
+fn a_core_lies_in_one_node_whatever_the_nodes_list() {
+    let nodes_of = |first: &str, second: &str| {
+        let all = files(&[
+            ("cpu/online", "0-3"),
+            ("node/node0/cpulist", first),
+            ("node/node1/cpulist", second),
+        ]);
+        let t = noting(&with_cores(all, &["0-1", "2-3"])).0;
+        t.cores().iter().map(|core| core.node.0).collect::<Vec<_>>()
+    };
+    assert_eq!(nodes_of("0-1", "2"), [0, 1]);
+    assert_eq!(nodes_of("0-1", "3"), [0, 1]);
+    assert_eq!(nodes_of("0-2", "3"), [0, 0]);
+    assert_eq!(nodes_of("0", ""), [0, 0]);
+}
+
 #[test]
 fn a_nul_byte_at_the_end_is_white_space() {
     let (t, left_out) = noting(&files(&[
