@@ -27,7 +27,8 @@ for file in \
     $cpu/cpu[0-9]*/cache/index[0-9]*/shared_cpu_map \
     $node/online $node/node[0-9]*/cpulist $node/node[0-9]*/cpumap \
     $node/node[0-9]*/meminfo $node/node[0-9]*/distance \
-    devices/cpu_core/cpus devices/cpu_atom/cpus; do
+    $node/possible $cpu/cpu[0-9]*/regs/identification/midr_el1 \
+    devices/cpu_core/cpus devices/cpu_atom/cpus devices/cpu_lowpower/cpus; do
     if [ -f "$file" ] && [ -r "$file" ]; then
         printf '%s\n' "$file"
     fi

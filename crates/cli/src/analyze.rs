@@ -8,6 +8,7 @@ use symbiont_policy::Phases;
 use symbiont_topology::{PuId, Topology};
 
 use crate::args::AnalyzePhases;
+use crate::described::{Described, described};
 
 /// What the model says.
 #[derive(Debug, Serialize)]
@@ -81,6 +82,11 @@ fn cores(args: &AnalyzePhases) -> anyhow::Result<Cores> {
     const MOST: u32 = 4096;
     if let Some(line) = &args.machine {
         let topology = Topology::synthetic(line).context("what machine is that?")?;
+        return Ok(Cores::of(&topology)?);
+    }
+    if let Some(given) = &args.topology {
+        let Described { topology, left_out } = described(given)?;
+        left_out.iter().for_each(|what| note!("symbiont: left out: {what}"));
         return Ok(Cores::of(&topology)?);
     }
     let count = args.cores.unwrap_or_default();
@@ -201,17 +207,21 @@ mod tests {
 
     #[test]
     fn a_machine_can_be_described_by_a_line() {
-        let args = |machine: Option<&str>, cores| AnalyzePhases {
+        let args = |machine: Option<&str>, topology: Option<&str>, cores| AnalyzePhases {
             cores,
             fast: 2.0,
             machine: machine.map(str::to_owned),
+            topology: topology.map(str::to_owned),
             ready: vec![],
             threshold: None,
             json: false,
         };
-        let line = cores(&args(Some("core:1 | core:7 capacity:512"), None)).unwrap();
-        assert_eq!(line, cores(&args(None, Some(8))).unwrap());
-        assert!(cores(&args(Some("core:x"), None)).is_err());
-        assert!(cores(&args(None, Some(0))).is_err());
+        let line = Some("core:1 | core:7 capacity:512");
+        let machine = cores(&args(line, None, None)).unwrap();
+        assert_eq!(machine, cores(&args(None, None, Some(8))).unwrap());
+        assert_eq!(machine, cores(&args(None, line, None)).unwrap());
+        assert!(cores(&args(Some("core:x"), None, None)).is_err());
+        assert!(cores(&args(None, Some("core:x"), None)).is_err());
+        assert!(cores(&args(None, None, Some(0))).is_err());
     }
 }

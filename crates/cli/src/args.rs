@@ -372,12 +372,23 @@ pub struct Stat {
 /// Topology; how programs are watched; what can be counted; what can be enforced
 /// and restored; which policies can run here, and why the others cannot. With
 /// --machine: all that is known about counting on a machine of that name, also
-/// on any other machine. Changes nothing.
+/// on any other machine. With --topology: what the structure of another machine is, and what policies would choose
+/// there; the rest of that machine is not known. Changes nothing.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  symbiont doctor
+  symbiont doctor --machine zen4
+  symbiont doctor --topology 'package:2 core:16 smt:2'
+  symbiont doctor --topology machine.xml")]
 pub struct Doctor {
     /// Show the event catalogue NAME (zen4, power8, ...): events, groups, formulas, signals
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
+    /// Describe another machine: a copy of /sys (a folder), an XML export of hwloc, or a line like
+    /// 'core:4 smt:2'
+    #[arg(long, value_name = "DIR|FILE.xml|LINE", conflicts_with = "machine")]
+    pub topology: Option<String>,
     /// Write JSON
     #[arg(long)]
     pub json: bool,

@@ -12,11 +12,14 @@ use symbiont_policy::{CannotRun, Settings, policies};
 use symbiont_topology::HostTopology;
 
 use crate::args::Doctor;
+use crate::described::described;
 use catalogue::CatalogueFinding;
 use counting::CountingFinding;
+use described::DescribedFindings;
 
 pub mod catalogue;
 mod counting;
+mod described;
 mod plugin;
 mod plugstack;
 mod slurm;
@@ -26,6 +29,8 @@ pub mod text;
 #[derive(Debug, Serialize)]
 struct Findings {
     topology: HostTopology,
+    /// Files of `/sys` that were not understood.
+    left_out: Vec<String>,
     kernel: String,
     support: Support,
     /// What this user's own manager leaves to the OS, if anything.
@@ -63,6 +68,14 @@ pub fn doctor(args: &Doctor) -> anyhow::Result<()> {
             finding.text()
         };
         say_all!("{text}");
+        return Ok(());
+    }
+    if let Some(given) = &args.topology {
+        let findings = DescribedFindings::of(described(given)?);
+        match args.json {
+            true => say!("{}", serde_json::to_string_pretty(&findings)?),
+            false => say_all!("{}", findings.text()),
+        }
         return Ok(());
     }
     let findings = look(&args.state.dir()?)?;
@@ -122,6 +135,7 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
     };
     Ok(Findings {
         kernel: kernel(),
+        left_out: topology.left_out().iter().map(ToString::to_string).collect(),
         topology,
         support,
         not_placed: (!privilege.may_place_all()).then_some(PARENTS),
@@ -154,6 +168,8 @@ impl Findings {
     fn text(&self) -> String {
         let mut lines = vec![format!("Machine ({})", self.kernel)];
         lines.extend(self.topology.to_string().lines().map(|line| format!("  {line}")));
+        let left_out = self.left_out.iter().map(|what| text::hanging("  left out", what, 18));
+        lines.extend(left_out.map(|text| text.trim_end().to_owned()));
         lines.push(String::new());
         lines.push("Watching".to_owned());
         lines.push(format!("  new threads     {}", self.enrolment));

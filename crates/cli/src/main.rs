@@ -18,6 +18,7 @@ mod client;
 #[cfg(feature = "bench")]
 mod compare;
 mod daemon;
+mod described;
 mod doctor;
 mod explain;
 #[cfg(feature = "research")]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::sysfs::{SysfsError, read_tree};
+use crate::sysfs::{LeftOut, SysfsError, read_tree};
 use crate::{Origin, PuId, Topology};
 
 /// The topology of the host that this process runs on.
@@ -59,16 +59,19 @@ pub struct HostTopology {
     /// By how much some hardware threads are slower than `/sys` says.
     #[serde(skip)]
     slower: BTreeMap<PuId, f64>,
+    /// What of `/sys` was not understood.
+    #[serde(skip)]
+    left_out: Vec<LeftOut>,
 }
 
 impl HostTopology {
     /// Reads the running host from `/sys`.
     ///
     /// # Errors
-    /// When `/sys` is not mounted, or holds a file that makes no sense.
+    /// When `/sys` is not mounted, or a file that decides placement makes no sense.
     pub fn read() -> Result<Self, SysfsError> {
-        let topology = read_tree(Path::new("/sys"), Origin::Host)?;
-        Ok(Self { topology, slower: BTreeMap::new() })
+        let (topology, left_out) = read_tree(Path::new("/sys"), Origin::Host)?;
+        Ok(Self { topology, slower: BTreeMap::new(), left_out })
     }
 
     /// Reads the running host again, as after a CPU went offline or came online. What was
@@ -80,13 +83,19 @@ impl HostTopology {
         Self::read().map(|host| host.slowed(&self.slower))
     }
 
+    /// What of `/sys` was not understood and left out.
+    #[must_use]
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
     /// This host, taken for one whose cores are so many times as slow as `/sys`
     /// says where these hardware threads are: where a virtual machine does not
     /// report it, or an experiment slows them down. It is still this host. Factors
     /// below 1 change nothing.
     #[must_use]
     pub fn slowed(self, factors: &BTreeMap<PuId, f64>) -> Self {
-        Self { topology: self.topology.slowed(factors), slower: factors.clone() }
+        Self { topology: self.topology.slowed(factors), slower: factors.clone(), ..self }
     }
 }
 

@@ -57,7 +57,7 @@ mod tree;
 pub use cpuset::{CpuSet, ParseCpuSetError};
 pub use host::HostTopology;
 pub use synthetic::{Synthetic, SyntheticError};
-pub use sysfs::{SysfsError, read_sys_tree, sys_tree};
+pub use sysfs::{LeftOut, SysfsError, read_sys_tree, read_tree_noting, sys_tree};
 pub use tree::{
     Core, CoreId, CoreKind, HardwareThread, Llc, LlcId, NodeId, NumaNode, Origin, Package,
     PackageId, PuId, Topology, TopologyError,

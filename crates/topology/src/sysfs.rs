@@ -7,8 +7,8 @@
 //!
 //! # Approach
 //! The directory that stands for `/sys` is a parameter. Only
-//! `devices/system/cpu/online` must be there; what else is missing has a
-//! default:
+//! `devices/system/cpu/online` must be there; what else is missing has a default. Only which CPUs are online and which
+//! share a core must be understood: other files that make no sense count as missing and are named ([`LeftOut`]).
 //!
 //! | file, below `devices/system/` | content | when missing |
 //! |---|---|---|
@@ -21,8 +21,9 @@
 //! | `cpu/cpuN/cpufreq/cpuinfo_max_freq` | frequency ceiling in kHz | not known |
 //! | `node/nodeN/cpulist` | CPUs of a NUMA node | all CPUs in the lowest node, node 0 if there is none |
 //! | `node/nodeN/meminfo` | its memory | not known |
-//! | `node/nodeN/distance` | distances in the order of the nodes | not known |
-//! | `../cpu_core/cpus`, `../cpu_atom/cpus` | core types (Intel hybrids) | see below |
+//! | `node/nodeN/distance`, `node/{online,possible}` | distances, see `node.rs` | not known |
+//! | `../cpu_{core,atom,lowpower}/cpus` | core types (Intel hybrids) | see below |
+//! | `cpu/cpuN/regs/identification/midr_el1` | designs (Arm), of which types are made | see below |
 //!
 //! Core types and capacities: see `speed.rs`. Modules and contradictions: see `cpu.rs`.
 //!
@@ -30,10 +31,9 @@
 //! stable/sysfs-devices-node, testing/sysfs-devices-system-cpu, admin-guide/cputopology.rst.
 //!
 //! # Properties
-//! - Any value text is read or refused without panic
-//!   (`any_text_is_read_or_refused_without_panic`).
-//! - A file that makes no sense is named in the error
-//!   (`malformed_files_are_named`, `a_damaged_file_is_read_or_named`).
+//! - Any value text is read or refused without panic (`any_text_is_read_or_refused_without_panic`).
+//! - A file that makes no sense is named, and refuses the machine only if it decides placement
+//!   (`malformed_files_are_named`, `what_says_nothing_of_placement_is_left_out`, `a_damaged_file_is_read_or_named`).
 //! - What [`sys_tree`] writes is read back as the same machine
 //!   (`what_is_written_is_read_back`).
 //! - hwloc reads the same structure (`hwloc_reads_what_we_read`,
@@ -41,6 +41,7 @@
 
 mod cpu;
 mod files;
+mod left_out;
 mod node;
 mod value;
 mod write;
@@ -51,6 +52,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Origin, PuId, Topology, TopologyError};
 use files::Sys;
+pub use left_out::LeftOut;
 pub use write::sys_tree;
 
 /// A `/sys` tree that cannot be read.
@@ -88,23 +90,42 @@ pub enum SysfsError {
 /// holds (`root/devices/system/cpu/online` and so on).
 ///
 /// # Errors
-/// When `devices/system/cpu/online` is missing, or a file makes no sense.
+/// When `devices/system/cpu/online` is missing, or a file that decides placement makes no sense.
 pub fn read_sys_tree(root: &Path) -> Result<Topology, SysfsError> {
+    read_tree_noting(root).map(|(topology, _)| topology)
+}
+
+/// The same, and what was left out.
+///
+/// # Errors
+/// As [`read_sys_tree`].
+pub fn read_tree_noting(root: &Path) -> Result<(Topology, Vec<LeftOut>), SysfsError> {
     read_tree(root, Origin::SysTree(root.display().to_string()))
 }
 
-pub(crate) fn read_tree(root: &Path, origin: Origin) -> Result<Topology, SysfsError> {
+pub(crate) fn read_tree(
+    root: &Path,
+    origin: Origin,
+) -> Result<(Topology, Vec<LeftOut>), SysfsError> {
     let sys = Sys::new(root);
     let online = sys.required_list("devices/system/cpu/online")?;
-    let (nodes, fallback) = node::read(&sys)?;
+    let (nodes, fallback) = node::read(&sys);
     let node_of: BTreeMap<PuId, _> =
         nodes.iter().rev().flat_map(|n| n.cpus.iter().map(|pu| (pu, n.id))).collect();
     let mut threads = cpu::read(&sys, &online)?;
-    for thread in &mut threads {
-        thread.node = node_of.get(&thread.pu).copied().unwrap_or(fallback);
+    let mut node_of_core = BTreeMap::new();
+    for thread in &threads {
+        if let Some(&node) = node_of.get(&thread.pu) {
+            let lowest = node_of_core.entry(thread.core).or_insert(node);
+            *lowest = node.min(*lowest);
+        }
     }
-    Topology::new(origin, threads, nodes)
-        .map_err(|source| SysfsError::Contradiction { root: root.to_owned(), source })
+    for thread in &mut threads {
+        thread.node = node_of_core.get(&thread.core).copied().unwrap_or(fallback);
+    }
+    let topology = Topology::new(origin, threads, nodes)
+        .map_err(|source| SysfsError::Contradiction { root: root.to_owned(), source })?;
+    Ok((topology, sys.left_out()))
 }
 
 #[cfg(test)]

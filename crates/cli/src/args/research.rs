@@ -119,10 +119,11 @@ pub enum Analyze {
 #[command(after_help = "\
 Examples:
   symbiont analyze phases --cores 8 --fast 2
-  symbiont analyze phases --machine 'core:4 | core:4 capacity:512' --ready 1,3,8")]
+  symbiont analyze phases --machine 'core:4 | core:4 capacity:512' --ready 1,3,8
+  symbiont analyze phases --topology machine.xml")]
 pub struct AnalyzePhases {
     /// Cores of the machine
-    #[arg(long, value_name = "N", required_unless_present = "machine")]
+    #[arg(long, value_name = "N", required_unless_present_any = ["machine", "topology"])]
     pub cores: Option<u32>,
     /// How many times as fast as the others one core is
     #[arg(long, value_name = "A", default_value_t = 1.0)]
@@ -130,6 +131,9 @@ pub struct AnalyzePhases {
     /// Any machine instead, described in a line: the speed of its cores is their capacity
     #[arg(long, value_name = "LINE", conflicts_with_all = ["cores", "fast"])]
     pub machine: Option<String>,
+    /// The same from a copy of /sys (a folder), an XML export of hwloc, or a line
+    #[arg(long, value_name = "DIR|FILE.xml|LINE", conflicts_with_all = ["cores", "fast", "machine"])]
+    pub topology: Option<String>,
     /// Ready threads of each program, in one joint state [default: two programs
     /// with one thread or as many as cores, in all four joint states]
     #[arg(long, value_name = "THREADS", value_delimiter = ',')]

@@ -21,11 +21,11 @@ const KINDS: [(&str, u32); 2] = [("cpu_core", 0x40), ("cpu_atom", 0x20)];
 #[must_use]
 pub fn processors(root: &Path, pmus: &BTreeMap<String, Pmu>) -> Vec<CpuIdentity> {
     let text = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
-    let midr = root.join("sys/devices/system/cpu/cpu0/regs/identification/midr_el1");
-    let midr = fs::read_to_string(midr).ok();
-    let midr = midr.as_deref().map(str::trim).and_then(|text| text.strip_prefix("0x"));
-    let midr = midr.and_then(|hex| u64::from_str_radix(hex, 16).ok());
-    let Some(first) = midr.map(|midr| CpuIdentity::Arm { midr }).or_else(|| identity(&text)) else {
+    let designs = designs(root);
+    if !designs.is_empty() {
+        return designs;
+    }
+    let Some(first) = identity(&text) else {
         return Vec::new();
     };
     let kinds: Vec<_> = KINDS.iter().filter(|(pmu, _)| pmus.contains_key(*pmu)).collect();
@@ -42,6 +42,28 @@ pub fn processors(root: &Path, pmus: &BTreeMap<String, Pmu>) -> Vec<CpuIdentity>
         }
         _ => vec![first],
     }
+}
+
+/// The designs of an Arm machine's online CPUs, that of the lowest CPU first. Revisions of one
+/// design are one.
+fn designs(root: &Path) -> Vec<CpuIdentity> {
+    let cpus = fs::read_dir(root.join("sys/devices/system/cpu")).into_iter().flatten().flatten();
+    let number = |name: &str| name.strip_prefix("cpu")?.parse::<u32>().ok();
+    let mut cpus: Vec<_> = cpus
+        .filter_map(|entry| Some((number(entry.file_name().to_str()?)?, entry.path())))
+        .collect();
+    cpus.sort();
+    let mut found: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
+    for (cpu, path) in cpus {
+        let text = fs::read_to_string(path.join("regs/identification/midr_el1")).ok();
+        let hex = text.as_deref().and_then(|text| text.trim().strip_prefix("0x"));
+        let Some(midr) = hex.and_then(|hex| u64::from_str_radix(hex, 16).ok()) else { continue };
+        // Implementer and part; the rest are variant, architecture and revision.
+        found.entry(midr & 0xff00_fff0).or_insert((cpu, midr));
+    }
+    let mut designs: Vec<(u32, u64)> = found.into_values().collect();
+    designs.sort_unstable();
+    designs.into_iter().map(|(_, midr)| CpuIdentity::Arm { midr }).collect()
 }
 
 /// What the first processor of `/proc/cpuinfo` calls itself: x86 says "model name", POWER
@@ -139,6 +161,11 @@ mod tests {
     use crate::perf::{OpenError, Reason};
 
     fn here(cpuinfo: &str, midr: Option<&str>, pmus: &[&str]) -> Vec<CpuIdentity> {
+        let midrs: Vec<_> = midr.into_iter().map(|midr| (0, midr)).collect();
+        with_midrs(cpuinfo, &midrs, pmus)
+    }
+
+    fn with_midrs(cpuinfo: &str, midrs: &[(u32, &str)], pmus: &[&str]) -> Vec<CpuIdentity> {
         let root = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = root.path().join(path);
@@ -146,8 +173,8 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         write("proc/cpuinfo", cpuinfo);
-        if let Some(midr) = midr {
-            write("sys/devices/system/cpu/cpu0/regs/identification/midr_el1", midr);
+        for (cpu, midr) in midrs {
+            write(&format!("sys/devices/system/cpu/cpu{cpu}/regs/identification/midr_el1"), midr);
         }
         let pmus = pmus.iter().map(|name| ((*name).to_owned(), Pmu::default())).collect();
         processors(root.path(), &pmus)
@@ -172,6 +199,16 @@ mod tests {
         assert_eq!(here(arm, None, &[]), [CpuIdentity::Arm { midr: 0x413f_d0c1 }]);
         assert_eq!(here("", Some("0x00000000413fd0c1\n"), &[]), here(arm, None, &[]));
         assert_eq!(here("processor : 0\nisa : rv64imafdc\n", None, &[]), []);
+    }
+
+    /// CPU 0 may be offline, and then says nothing.
+    #[test]
+    fn each_design_of_an_arm_machine_is_a_kind_of_processor() {
+        let midrs =
+            [(2, "0x410fd870\n"), (9, "0x410fd851\n"), (10, "0x410fd850\n"), (11, "0x410fd871")];
+        let found = with_midrs("", &midrs, &[]);
+        let expected = [0x410f_d870, 0x410f_d851].map(|midr| CpuIdentity::Arm { midr });
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::{HwlocError, value};
-use crate::speed::{CpuSpeed, speeds};
-use crate::{
-    CoreKind, CpuSet, HardwareThread, NodeId, NumaNode, Origin, PackageId, PuId, Topology,
-};
+use crate::speed::{CpuSpeed, ListedKind, speeds};
+use crate::{CpuSet, HardwareThread, NodeId, NumaNode, Origin, PackageId, PuId, Topology};
 
 /// The outermost of these around a PU is its last-level cache.
 const CACHES: [&str; 4] = ["L2Cache", "L3Cache", "L4Cache", "L5Cache"];
@@ -181,8 +179,8 @@ impl<'a, 'input> Export<'a, 'input> {
                     Some("FrequencyMaxMHz") => speed.max_khz = number()?.checked_mul(1000),
                     Some("CoreType") => {
                         speed.kind = match info.attribute("value") {
-                            Some("IntelAtom") => Some(CoreKind::Efficiency),
-                            Some("IntelCore") => Some(CoreKind::Performance),
+                            Some("IntelAtom") => Some(ListedKind::Efficiency),
+                            Some("IntelCore") => Some(ListedKind::Performance),
                             _ => None,
                         }
                     }

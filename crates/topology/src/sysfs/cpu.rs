@@ -5,12 +5,13 @@
 //!
 //! *Contradictions.* The threads of one core that name different last-level
 //! caches (some hypervisors do this) are put in the one with the lowest CPU
-//! number. A CPU that two nodes list (`numa=fake`) belongs to the lower node.
+//! number. A CPU that two nodes list (`numa=fake`) belongs to the lower node, and so does a core whose threads
+//! two nodes list. A thread that no node lists (it came online meanwhile) lies where its siblings lie.
 
 use std::collections::BTreeMap;
 
 use super::{Sys, SysfsError, value};
-use crate::speed::{CpuSpeed, speeds};
+use crate::speed::{CpuSpeed, ListedKind, speeds};
 use crate::{CoreKind, CpuSet, HardwareThread, NodeId, PackageId, PuId};
 
 /// Caches below this level are private to a core's pipeline; a machine that
@@ -21,11 +22,17 @@ const LOWEST_LLC_LEVEL: u64 = 2;
 struct Cpu {
     pu: PuId,
     core: u32,
-    package: u32,
+    package: Option<u32>,
     die: u32,
     cache: Option<Cache>,
-    capacity: Option<u64>,
-    max_khz: Option<u64>,
+    speed: CpuSpeed,
+}
+
+/// What is known of a core by any of its CPUs.
+#[derive(Default)]
+struct Whole {
+    package: Option<u32>,
+    speed: CpuSpeed,
 }
 
 struct Cache {
@@ -37,50 +44,73 @@ struct Cache {
 
 /// All online hardware threads; the node is left at 0.
 pub(super) fn read(sys: &Sys<'_>, online: &CpuSet) -> Result<Vec<HardwareThread>, SysfsError> {
-    let cpus = online.iter().map(|pu| read_one(sys, pu, online)).collect::<Result<Vec<_>, _>>()?;
-    let kind_of = listed_kinds(sys)?;
-    let reported = |cpu: &Cpu| CpuSpeed {
-        capacity: cpu.capacity,
-        max_khz: cpu.max_khz,
-        kind: kind_of(cpu.pu),
-    };
-    let speeds = speeds(&cpus.iter().map(reported).collect::<Vec<_>>());
+    let kind_of = listed_kinds(sys);
+    let cpus = online.iter().map(|pu| read_one(sys, pu, online, kind_of(pu)));
+    let cpus = cpus.collect::<Result<Vec<_>, _>>()?;
+    let cores = cores(&cpus);
+    let speeds = speeds(&cores.values().map(|whole| whole.speed).collect::<Vec<_>>());
+    let core_of: BTreeMap<u32, (&Whole, (CoreKind, u32))> =
+        cores.iter().zip(speeds).map(|((&core, whole), speed)| (core, (whole, speed))).collect();
     let llc_of_core = llcs(&cpus);
-    let thread = |(cpu, (kind, capacity)): (&Cpu, (CoreKind, u32))| {
-        let &(llc, llc_bytes) = llc_of_core.get(&cpu.core).unwrap_or(&(cpu.core, None));
-        HardwareThread {
+    let thread = |cpu: &Cpu| {
+        let &(whole, (kind, capacity)) = core_of.get(&cpu.core)?;
+        let &(llc, llc_bytes) = llc_of_core.get(&cpu.core)?;
+        Some(HardwareThread {
             pu: cpu.pu,
             core: cpu.core,
             llc,
             llc_bytes,
             node: NodeId(0),
-            package: PackageId(cpu.package),
+            package: PackageId(cpu.package.or(whole.package).unwrap_or(0)),
             kind,
             capacity,
-            max_khz: cpu.max_khz,
-        }
+            max_khz: whole.speed.max_khz,
+        })
     };
-    Ok(cpus.iter().zip(speeds).map(thread).collect())
+    Ok(cpus.iter().filter_map(thread).collect())
 }
 
-fn read_one(sys: &Sys<'_>, pu: PuId, online: &CpuSet) -> Result<Cpu, SysfsError> {
+/// What the CPUs of each core say together: one of them may not say all.
+fn cores(cpus: &[Cpu]) -> BTreeMap<u32, Whole> {
+    let mut cores: BTreeMap<u32, Whole> = BTreeMap::new();
+    for cpu in cpus {
+        let whole = cores.entry(cpu.core).or_default();
+        let (all, more) = (&mut whole.speed, cpu.speed);
+        whole.package = whole.package.or(cpu.package);
+        all.capacity = all.capacity.max(more.capacity);
+        all.max_khz = all.max_khz.max(more.max_khz);
+        all.design = all.design.or(more.design);
+        all.kind = all.kind.max(more.kind);
+    }
+    cores
+}
+
+fn read_one(
+    sys: &Sys<'_>,
+    pu: PuId,
+    online: &CpuSet,
+    kind: Option<ListedKind>,
+) -> Result<Cpu, SysfsError> {
     let directory = format!("devices/system/cpu/{pu}");
     let file = |name: &str| format!("{directory}/{name}");
-    let id =
-        |name: &str| Ok(sys.value(&file(name), value::identifier)?.flatten().unwrap_or_default());
     let siblings = match sharers(sys, &file("topology/core_cpus_list"), pu, online)? {
         None => sharers(sys, &file("topology/thread_siblings_list"), pu, online)?,
         some => some,
     };
-    let max_khz = sys.value(&file("cpufreq/cpuinfo_max_freq"), value::number)?;
+    let max_khz = sys.value(&file("cpufreq/cpuinfo_max_freq"), value::number);
+    let id = |name: &str| sys.value(&file(name), value::identifier).flatten();
     Ok(Cpu {
         pu,
         core: siblings.unwrap_or(pu.0),
-        package: id("topology/physical_package_id")?,
-        die: id("topology/die_id")?,
-        cache: last_level_cache(sys, &directory, pu, online)?,
-        capacity: sys.value(&file("cpu_capacity"), value::capacity)?,
-        max_khz: max_khz.filter(|&khz| khz > 0),
+        package: id("topology/physical_package_id"),
+        die: id("topology/die_id").unwrap_or_default(),
+        cache: last_level_cache(sys, &directory, pu, online),
+        speed: CpuSpeed {
+            capacity: sys.value(&file("cpu_capacity"), value::capacity),
+            max_khz: max_khz.filter(|&khz| khz > 0),
+            design: sys.value(&file("regs/identification/midr_el1"), value::design),
+            kind,
+        },
     })
 }
 
@@ -91,33 +121,34 @@ fn sharers(
     pu: PuId,
     online: &CpuSet,
 ) -> Result<Option<u32>, SysfsError> {
-    let Some(listed) = sys.list(path)? else { return Ok(None) };
+    let Some(listed) = sys.checked(path, value::list)? else { return Ok(None) };
     if !listed.contains(pu) {
         return Err(sys.malformed(path, &listed.to_string(), format!("{pu} itself is missing")));
     }
     Ok(listed.intersection(online).first().map(|lowest| lowest.0))
 }
 
-fn last_level_cache(
-    sys: &Sys<'_>,
-    directory: &str,
-    pu: PuId,
-    online: &CpuSet,
-) -> Result<Option<Cache>, SysfsError> {
+fn last_level_cache(sys: &Sys<'_>, directory: &str, pu: PuId, online: &CpuSet) -> Option<Cache> {
     let mut highest: Option<Cache> = None;
-    for index in sys.numbered(&format!("{directory}/cache"), "index")? {
+    for index in sys.numbered(&format!("{directory}/cache"), "index") {
         let file = |name: &str| format!("{directory}/cache/index{index}/{name}");
-        let Some(level) = sys.value(&file("level"), value::number)? else { continue };
-        let holds_data =
-            sys.value(&file("type"), |text| Ok(text != "Instruction"))?.unwrap_or(false);
-        if !holds_data || level < highest.as_ref().map_or(LOWEST_LLC_LEVEL, |c| c.level) {
+        let Some(level) = sys.value(&file("level"), value::number) else { continue };
+        let holds_data = sys.value(&file("type"), |text| Ok(text != "Instruction"));
+        if holds_data != Some(true)
+            || level < highest.as_ref().map_or(LOWEST_LLC_LEVEL, |c| c.level)
+        {
             continue;
         }
-        let Some(key) = sharers(sys, &file("shared_cpu_list"), pu, online)? else { continue };
-        let bytes = sys.value(&file("size"), value::size)?.flatten();
+        let list = file("shared_cpu_list");
+        let key = sharers(sys, &list, pu, online).unwrap_or_else(|why| {
+            sys.leave_out(&list, &why);
+            None
+        });
+        let Some(key) = key else { continue };
+        let bytes = sys.value(&file("size"), value::size).flatten();
         highest = Some(Cache { level, key, bytes });
     }
-    Ok(highest)
+    highest
 }
 
 /// The LLC domain of each core: its key, which is the lowest CPU number, and
@@ -128,7 +159,7 @@ fn llcs(cpus: &[Cpu]) -> BTreeMap<u32, (u32, Option<u64>)> {
     for cpu in cpus {
         let domain = match &cpu.cache {
             Some(cache) => (cache.key, cache.bytes),
-            None => (*dies.entry((cpu.package, cpu.die)).or_insert(cpu.pu.0), None),
+            None => (*dies.entry((cpu.package.unwrap_or(0), cpu.die)).or_insert(cpu.pu.0), None),
         };
         let whole = llc_of_core.entry(cpu.core).or_insert(domain);
         *whole = domain.min(*whole);
@@ -136,15 +167,21 @@ fn llcs(cpus: &[Cpu]) -> BTreeMap<u32, (u32, Option<u64>)> {
     llc_of_core
 }
 
-/// The core type of each CPU, where the kernel lists types.
-fn listed_kinds(sys: &Sys<'_>) -> Result<impl Fn(PuId) -> Option<CoreKind>, SysfsError> {
-    let fast = sys.list("devices/cpu_core/cpus")?;
-    let small = sys.list("devices/cpu_atom/cpus")?;
-    let listed = fast.is_some() || small.is_some();
-    let small = small.unwrap_or_default();
-    Ok(move |pu| match (listed, small.contains(pu)) {
-        (false, _) => None,
-        (true, false) => Some(CoreKind::Performance),
-        (true, true) => Some(CoreKind::Efficiency),
-    })
+/// The core type of each CPU, where the kernel lists types. Low-power cores are those of a part
+/// of its own in the processor (Arrow Lake-H); other efficiency cores are faster.
+fn listed_kinds(sys: &Sys<'_>) -> impl Fn(PuId) -> Option<ListedKind> {
+    let of = |pmu: &str| sys.list(&format!("devices/{pmu}/cpus"));
+    let (fast, small, lowest) = (of("cpu_core"), of("cpu_atom"), of("cpu_lowpower"));
+    let lists = |set: &Option<CpuSet>, pu| set.as_ref().is_some_and(|set| set.contains(pu));
+    move |pu| {
+        if fast.is_none() && small.is_none() && lowest.is_none() {
+            None
+        } else if lists(&lowest, pu) {
+            Some(ListedKind::LowPower)
+        } else if lists(&small, pu) || fast.as_ref().is_some_and(|fast| !fast.contains(pu)) {
+            Some(ListedKind::Efficiency)
+        } else {
+            Some(ListedKind::Performance)
+        }
+    }
 }

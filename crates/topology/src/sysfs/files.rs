@@ -1,9 +1,11 @@
 //! Files below the root of a `/sys` tree.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::left_out::LeftOut;
 use super::{SysfsError, value};
 use crate::CpuSet;
 
@@ -17,57 +19,83 @@ const QUOTED_CHARS: usize = 60;
 /// A directory that holds what `/sys` holds.
 pub(super) struct Sys<'a> {
     root: &'a Path,
+    left_out: RefCell<Vec<LeftOut>>,
 }
 
 impl<'a> Sys<'a> {
     pub(super) fn new(root: &'a Path) -> Self {
-        Self { root }
+        Self { root, left_out: RefCell::default() }
     }
 
-    /// A value that may be missing.
+    /// What was not understood and left out.
+    pub(super) fn left_out(self) -> Vec<LeftOut> {
+        self.left_out.into_inner()
+    }
+
+    /// Names something that is left out.
+    pub(super) fn leave_out(&self, path: &str, why: &SysfsError) {
+        LeftOut::add(&mut self.left_out.borrow_mut(), path, why);
+    }
+
+    /// A value that may be missing; what is not understood is left out.
     pub(super) fn value<T>(
+        &self,
+        path: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        self.checked(path, parse).unwrap_or_else(|why| {
+            self.leave_out(path, &why);
+            None
+        })
+    }
+
+    /// A CPU list that may be missing; what is not understood is left out.
+    pub(super) fn list(&self, path: &str) -> Option<CpuSet> {
+        self.value(path, value::list)
+    }
+
+    /// A value that may be missing, but must be understood.
+    pub(super) fn checked<T>(
         &self,
         path: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, SysfsError> {
         let path = self.root.join(path);
         match read(&path) {
-            Ok(text) => parsed(path, text.trim(), parse).map(Some),
+            Ok(text) => parsed(path, &text, parse).map(Some),
             Err(error) if means_missing(&error) => Ok(None),
             Err(source) => Err(SysfsError::Read { path, source }),
         }
-    }
-
-    /// A CPU list that may be missing.
-    pub(super) fn list(&self, path: &str) -> Result<Option<CpuSet>, SysfsError> {
-        self.value(path, value::list)
     }
 
     /// A CPU list that must be there.
     pub(super) fn required_list(&self, path: &str) -> Result<CpuSet, SysfsError> {
         let path = self.root.join(path);
         match read(&path) {
-            Ok(text) => parsed(path, text.trim(), value::list),
+            Ok(text) => parsed(path, &text, value::list),
             Err(source) => Err(SysfsError::Read { path, source }),
         }
     }
 
     /// The numbers N of the entries `{prefix}N` of a directory, in order; none
-    /// if there is no such directory.
-    pub(super) fn numbered(&self, directory: &str, prefix: &str) -> Result<Vec<u32>, SysfsError> {
+    /// if there is no such directory, or it cannot be read.
+    pub(super) fn numbered(&self, directory: &str, prefix: &str) -> Vec<u32> {
         let path = self.root.join(directory);
         let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let entries = match entries {
             Ok(entries) => entries,
-            Err(error) if means_missing(&error) => return Ok(Vec::new()),
-            Err(source) => return Err(SysfsError::Read { path, source }),
+            Err(error) if means_missing(&error) => return Vec::new(),
+            Err(source) => {
+                self.leave_out(directory, &SysfsError::Read { path, source });
+                return Vec::new();
+            }
         };
         let number = |name: &str| name.strip_prefix(prefix)?.parse().ok();
         let mut numbers: Vec<u32> =
             entries.iter().filter_map(|e| number(e.file_name().to_str()?)).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        Ok(numbers)
+        numbers
     }
 
     /// An error about what a file holds.
@@ -77,9 +105,9 @@ impl<'a> Sys<'a> {
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(MAX_BYTES).read_to_string(&mut text)?;
-    Ok(text)
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn parsed<T>(
@@ -87,6 +115,8 @@ fn parsed<T>(
     text: &str,
     parse: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<T, SysfsError> {
+    // Some kernels end a list with a NUL byte (Linux 5.15-rc1 on a Kunpeng 920).
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     parse(text).map_err(|reason| malformed(path, text, reason))
 }
 

@@ -5,6 +5,8 @@ use crate::scratch;
 use crate::synthetic::tests::lines;
 use crate::{CoreKind, CpuSet, NodeId};
 
+mod odd_machines;
+
 /// A tree with these files below `devices`.
 fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     scratch::tree(files.iter().map(|(path, content)| (format!("devices/{path}"), content))).unwrap()
@@ -49,18 +51,6 @@ fn malformed_files_are_named() {
     assert_eq!(
         error("system/cpu/cpu1/topology/thread_siblings_list", "0"),
         "system/cpu/cpu1/topology/thread_siblings_list holds '0': cpu1 itself is missing"
-    );
-    assert_eq!(
-        error("system/cpu/cpu0/topology/physical_package_id", "zero"),
-        "system/cpu/cpu0/topology/physical_package_id holds 'zero': expected a number"
-    );
-    assert_eq!(
-        error("system/cpu/cpu0/cpu_capacity", "0"),
-        "system/cpu/cpu0/cpu_capacity holds '0': a capacity must be at least 1"
-    );
-    assert_eq!(
-        error("system/node/node0/distance", "10 20"),
-        "system/node/node0/distance holds '10 20': 2 distances for 1 nodes"
     );
 }
 

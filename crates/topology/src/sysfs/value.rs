@@ -47,6 +47,14 @@ pub(super) fn capacity(text: &str) -> Parsed<u64> {
     }
 }
 
+/// The design of an Arm CPU: implementer and part of its `midr_el1`
+/// (`0x00000000411fd850`); variant and revision say nothing of the type.
+pub(super) fn design(text: &str) -> Parsed<u64> {
+    let hex = text.strip_prefix("0x").ok_or("expected 0x and hexadecimal digits")?;
+    let midr = u64::from_str_radix(hex, 16).map_err(|_| "expected 0x and hexadecimal digits")?;
+    Ok(midr & 0xff00_fff0)
+}
+
 /// Total memory in bytes, from a node's `meminfo`
 /// (`Node 0 MemTotal:  16384 kB`).
 pub(super) fn memory_total(text: &str) -> Parsed<u64> {
@@ -85,6 +93,7 @@ mod tests {
             let _ = capacity(&text);
             let _ = memory_total(&text);
             let _ = distances(&text);
+            let _ = design(&text);
         }
     }
 
@@ -105,6 +114,13 @@ mod tests {
         assert_eq!(identifier("17"), Ok(Some(17)));
         assert!(identifier("4294967296").is_err());
         assert!(identifier("one").is_err());
+    }
+
+    #[test]
+    fn revisions_of_a_core_are_one_design() {
+        assert_eq!(design("0x00000000411fd850"), design("0x410fd851"));
+        assert_ne!(design("0x00000000411fd850"), design("0x00000000411fd870"));
+        assert!(design("411fd850").is_err() && design("0x").is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::speed::{FASTEST, kind_of};
+use crate::speed::{FASTEST, kinds};
 use crate::{Core, CoreKind, CpuSet, NumaNode, PuId, Topology};
 
 /// The files of a `/sys` tree that describe this machine: each a path below the
@@ -44,7 +44,8 @@ pub fn sys_tree(topology: &Topology) -> Vec<(String, String)> {
     for node in topology.nodes() {
         files.node(node);
     }
-    if topology.cores().iter().any(|core| core.kind != kind_of(core.capacity)) {
+    let capacities: Vec<u32> = topology.cores().iter().map(|core| core.capacity).collect();
+    if topology.cores().iter().map(|core| core.kind).ne(kinds(&capacities, &[])) {
         for (name, kind) in
             [("cpu_core", CoreKind::Performance), ("cpu_atom", CoreKind::Efficiency)]
         {

@@ -131,7 +131,11 @@ fn processors() -> Vec<(CpuIdentity, &'static str)> {
         (x86("GenuineIntel", 6, 0x6a), "icelake-sp"),
         (x86("GenuineIntel", 6, 0x8f), "sapphire-rapids"),
         (x86("GenuineIntel", 6, 0xcf), "sapphire-rapids"),
+        (x86("GenuineIntel", 6, 0xad), "sapphire-rapids"),
+        (x86("GenuineIntel", 6, 0xae), "sapphire-rapids"),
         (hybrid(0x97, 0x40), "alder-lake-p"),
+        (hybrid(0xaa, 0x40), "alder-lake-p"),
+        (hybrid(0xac, 0x40), "alder-lake-p"),
         (hybrid(0x97, 0x20), "alder-lake-e"),
         (hybrid(0xbe, 0x20), "alder-lake-e"),
         (arm(0x413f_d0c1), "neoverse-n1"),
@@ -153,7 +157,9 @@ fn each_processor_has_one_catalogue() {
 
 #[test]
 fn an_unknown_processor_gets_the_generic_events() {
-    let unknown = [arm(0x610f_0120), power(0x70), x86("GenuineIntel", 6, 0x97)];
+    // Of Meteor Lake, the performance cores alone are counted as Alder Lake's.
+    let meteor_e = hybrid(0xaa, 0x20);
+    let unknown = [arm(0x610f_0120), power(0x70), x86("GenuineIntel", 6, 0x97), meteor_e];
     for cpu in unknown {
         assert_eq!(Catalogue::of(&cpu).unwrap().name(), "generic", "{cpu}");
     }
