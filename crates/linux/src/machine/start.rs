@@ -101,6 +101,7 @@ mod tests {
             switches: 0,
             cpu: None,
             session: 0,
+            scheduling: Default::default(),
             ages: Ages::default(),
         }
     }

@@ -177,8 +177,31 @@ mod tests {
                 born: 987_654,
                 stack: 140_722_000,
                 cpu: Some(1),
+                scheduling: Scheduling::Usual,
             })
         );
+    }
+
+    #[test]
+    fn scheduling_classes_are_distinguished() {
+        use Scheduling::{Idle, Special, Usual};
+        let usual = String::from_utf8(line(b"x", "S")).unwrap();
+        // SCHED_OTHER to SCHED_BATCH, SCHED_IDLE to SCHED_EXT, and one that is not known here.
+        for (policy, wanted) in [
+            (0, Usual),
+            (1, Special),
+            (2, Special),
+            (3, Usual),
+            (5, Idle),
+            (6, Special),
+            (7, Special),
+            (99, Special),
+        ] {
+            let line = usual.replace(" 17 1 0 0 0 ", &format!(" 17 1 0 {policy} 0 "));
+            assert_eq!(parse_stat(line.as_bytes()).unwrap().scheduling, wanted, "{policy}");
+        }
+        let short = usual.split(" 17 1 0 0 0 ").next().unwrap();
+        assert_eq!(parse_stat(short.as_bytes()).unwrap().scheduling, Usual, "not reported");
     }
 
     #[test]
