@@ -3,7 +3,8 @@
 # for minutes, while most of the others sleep.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-workspace=(scripts/cargo.sh test --workspace --all-features --locked)
+# A shell's `&` and nohup have signals ignored, which stay so in what is started; some tests send them.
+workspace=(env --default-signal=HUP,INT,QUIT,TERM scripts/cargo.sh test --workspace --all-features --locked)
 
 "${workspace[@]}" --no-run
 lab=$(mktemp)
