@@ -198,11 +198,15 @@ impl Client {
             let left = self.within.saturating_sub(begin.elapsed());
             let left = left.max(Duration::from_millis(1));
             let mut bytes = [0; 8192];
-            let got = self
+            let read = self
                 .stream
                 .set_read_timeout(Some(left))
-                .and_then(|()| self.stream.read(&mut bytes))
-                .map_err(|error| self.broken(error))?;
+                .and_then(|()| self.stream.read(&mut bytes));
+            let got = match read {
+                // By a signal; the time that is left goes on.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read.map_err(|error| self.broken(error))?,
+            };
             if got == 0 {
                 return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
             }
