@@ -212,8 +212,8 @@ fn it_goes_on_after_a_failure_of_slurm_and_where_nothing_can_be_noted() {
 #[test]
 fn without_a_note_of_it_no_job_is_assigned_a_node() {
     let fake = Fake::new(&[(1, MARK, MARK, "x")]);
-    // It cannot be replaced by a file.
-    fs::create_dir_all(fake.path("jobs.released.draft")).unwrap();
+    // A link to nothing is not replaced.
+    std::os::unix::fs::symlink("gone", fake.path("jobs.released")).unwrap();
     let output = fake.once();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fake.calls(), ["update JobId=1 StartTime=now"]);
