@@ -247,7 +247,7 @@ mod tests {
 
     /// Opens a file that was in use here: a child that another test makes holds it until it executes its program.
     fn open_again(path: &Path) -> Progress {
-        let begin = std::time::Instant::now();
+        let begin = Instant::now();
         loop {
             match Progress::open(path) {
                 Ok(progress) => return progress,
