@@ -1,5 +1,6 @@
 //! How commands reach the daemon.
 
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -64,10 +65,12 @@ pub fn silent(socket: &Path, wait: Option<Duration>) -> Option<String> {
     let wait = wait.unwrap_or(SILENT);
     let answer = Client::connect_within(socket, wait)
         .and_then(|mut client| client.call::<Info>(Request::GetInfo, &[]));
-    let error = answer.err().filter(|error| !error.is_gone())?;
+    // Where there is no room for one more that waits it lives, too, and has not answered for long.
+    let has_no_room = |error: &ClientError| matches!(error, ClientError::NotRunning { source, .. } if source.kind() == ErrorKind::WouldBlock);
+    let error = answer.err().filter(|error| !error.is_gone() || has_no_room(error))?;
     let waited = humantime::format_duration(wait);
     Some(match error {
-        ClientError::Silent { .. } => {
+        ClientError::Silent { .. } | ClientError::NotRunning { .. } => {
             format!("symbiontd does not answer within {waited}, it may be stopped")
         }
         error => format!("symbiontd cannot be asked: {error}"),

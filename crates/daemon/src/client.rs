@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, sendmsg, socket_with,
+};
 use serde::de::DeserializeOwned;
 use symbiont_wire::{CallError, Failure, FrameBuffer, FrameTooLong, Reply, Request, to_frame};
 
@@ -124,7 +127,7 @@ impl Client {
     /// As [`Self::connect`].
     pub fn connect_within(path: &Path, within: Duration) -> Result<Self, ClientError> {
         let not_running = |source| ClientError::NotRunning { path: path.to_owned(), source };
-        let stream = UnixStream::connect(path).map_err(not_running)?;
+        let stream = connect(path).map_err(not_running)?;
         stream.set_write_timeout(Some(within)).map_err(not_running)?;
         Ok(Self { stream, within, path: path.to_owned(), received: FrameBuffer::default() })
     }
@@ -222,6 +225,17 @@ impl Client {
     }
 }
 
+/// Connects without waiting for room: a daemon that was stopped accepts nothing, and what waits for it adds up.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &address)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -243,5 +257,20 @@ mod tests {
         drop(connection);
         let refused = client.call::<Status>(Request::Status, &[]).unwrap_err();
         assert!(matches!(&refused, ClientError::Failure(heard) if *heard == refusal), "{refused}");
+    }
+
+    #[test]
+    fn a_daemon_that_accepts_nothing_is_not_waited_for_once_there_is_no_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let listener = listener.unwrap();
+        rustix::net::bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let waiting = Client::connect(&path).unwrap();
+        let refused = Client::connect(&path).unwrap_err();
+        assert!(refused.may_come_back() && refused.is_gone(), "{refused}");
+        drop(waiting);
     }
 }

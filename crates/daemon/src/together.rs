@@ -77,7 +77,8 @@ impl<K: Ord + Copy> Together<K> {
         let mut sums: BTreeMap<(K, K), Sum> = BTreeMap::new();
         for here in cores.values() {
             for &(thread, key, ran) in here {
-                for &(other, next, _) in here.iter().filter(|(other, ..)| other.id != thread.id) {
+                // Threads of one program share its work: they are no pair of programs.
+                for &(other, next, _) in here.iter().filter(|(_, next, _)| *next != key) {
                     let learned = policy.learned_of(thread.id, other.id);
                     let Some(ln) = learned.filter(|ln| ln.is_finite()) else { continue };
                     let sum = sums.entry((key, next)).or_default();
@@ -177,11 +178,12 @@ mod tests {
 
     #[test]
     fn pairs_that_shared_a_core_are_kept() {
-        // 1 next to 2, 3 by itself, 4 next to one that hardly runs, 5 next to one that nothing is kept of.
+        // 1 next to 2, 3 next to a thread of its own, 4 next to one that hardly runs, 5 next to one that nothing is kept of.
         let threads = [
             (1, 10, 0, 1.0),
             (2, 20, 1, 0.8),
             (3, 30, 2, 1.0),
+            (3, 31, 3, 1.0),
             (4, 40, 4, 1.0),
             (4, 41, 5, 0.1),
             (5, 50, 6, 1.0),

@@ -25,8 +25,8 @@ pub struct Bells {
 }
 
 impl Bells {
-    /// From now on a signal that asks for the end rings, unless it is ignored, as behind `nohup`. A write past the limit of file sizes fails and does
-    /// not end this process; programs that are started get that signal as usual.
+    /// From now on a signal that asks for the end rings, unless it is ignored, as behind `nohup`. A write past the
+    /// limit of file sizes fails and does not end this process; programs that are started get that signal as usual.
     pub fn new() -> io::Result<Self> {
         let ((ends, ended), (asks, ask)) = (UnixStream::pair()?, UnixStream::pair()?);
         let asked = Arc::new(AtomicUsize::new(0));

@@ -153,18 +153,23 @@ fn step_until<C: Cluster>(releaser: &mut Releaser<C>, is_so: impl Fn(&Releaser<C
     }
 }
 
+/// Job 9 runs on a node; 1 and 2 wait in the queue, whose programs run on another one as 5 and 6.
+fn two_that_wait() -> Fake {
+    let programs = [(1, "x"), (5, "x"), (2, "y"), (6, "y"), (9, "z")];
+    Fake {
+        jobs: vec![runs(5, "b"), runs(6, "b"), runs(9, "a"), waits(1, 0.0), waits(2, 0.0)],
+        nodes: vec![node("a", 2, 0), node("b", 2, 0)],
+        scripts: programs.map(|(job, name)| (job, script(name))).into(),
+        ..Fake::default()
+    }
+}
+
 /// Job 9 waits for memory and runs on a node with one more CPU; 1 and 2 wait in the queue. The programs of both
 /// run elsewhere, and wait for memory for so much of their time. Which is released, and why?
 fn released(first: f64, second: f64) -> (u64, String) {
     let (_publisher, port) = serve(&answer(&[(5, first), (6, second), (9, 0.75)]));
     let (_folder, store) = store();
-    let programs = [(1, "x"), (5, "x"), (2, "y"), (6, "y"), (9, "z")];
-    let mut cluster = Fake {
-        jobs: vec![runs(5, "b"), runs(6, "b"), runs(9, "a"), waits(1, 0.0), waits(2, 0.0)],
-        nodes: vec![node("a", 2, 0), node("b", 2, 0)],
-        scripts: programs.map(|(job, name)| (job, script(name))).into(),
-        ..Fake::default()
-    };
+    let mut cluster = two_that_wait();
     let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default())
         .with_daemons(daemons(port));
     step_until(&mut releaser, |releaser| releaser.metrics.nodes.is_some_and(|of| of.programs == 3));
@@ -221,13 +226,7 @@ fn released_by_cores(to_first: f64, to_second: f64) -> (u64, String) {
     };
     let (_publisher, port) = serve(&serde_json::to_string(&node_jobs).unwrap());
     let (_folder, store) = store();
-    let programs = [(1, "x"), (5, "x"), (2, "y"), (6, "y"), (9, "z")];
-    let mut cluster = Fake {
-        jobs: vec![runs(5, "b"), runs(6, "b"), runs(9, "a"), waits(1, 0.0), waits(2, 0.0)],
-        nodes: vec![node("a", 2, 0), node("b", 2, 0)],
-        scripts: programs.map(|(job, name)| (job, script(name))).into(),
-        ..Fake::default()
-    };
+    let mut cluster = two_that_wait();
     let daemons = || Daemons::new(None, Poller::start(port, Duration::from_millis(20)).unwrap());
     let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default())
         .with_daemons(daemons());
