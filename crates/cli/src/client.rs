@@ -220,7 +220,7 @@ mod tests {
     fn a_daemon_that_starts_again_is_asked_again_and_a_refusal_is_final() {
         let gone = || ClientError::Io {
             path: PathBuf::from("/run/symbiont/symbiontd.sock"),
-            source: std::io::ErrorKind::UnexpectedEof.into(),
+            source: ErrorKind::UnexpectedEof.into(),
         };
         let mut asked = 0;
         let answer = across_a_restart(ClientError::is_gone, || {
