@@ -19,9 +19,12 @@
 //! - Shares are those of the time between snapshots (`shares_are_of_the_time_between_snapshots`).
 //! - The selected thread stays selected where it moves to (`the_selected_thread_is_followed`).
 //! - Each key does what help says (`keys_do_what_help_says`).
+//! - What others use of a core is shown, too (`others_than_the_threads_of_the_list_are_seen`).
 //! - What is printed once is no wider than asked for (`printed_lines_are_no_wider_than_asked_for`).
 
 pub mod clean;
+mod folded;
+mod only;
 mod screen;
 mod source;
 mod state;
@@ -45,6 +48,7 @@ use symbiont_wire::{SNAPSHOT_SCHEMA, Snapshot};
 use crate::args::Top;
 use crate::signals::asking_to_end;
 use clean::cut;
+use only::Only;
 use screen::Screen;
 use source::Source;
 use state::{Effect, State};
@@ -62,7 +66,7 @@ pub fn top(args: &Top) -> anyhow::Result<()> {
         say_all!("{SNAPSHOT_SCHEMA}");
         return Ok(());
     }
-    let mut source = Source::new(&args.state)?;
+    let mut source = Source::new(&args.state, Only::of(args)?)?;
     if args.json || args.once {
         let before = source.look()?;
         std::thread::sleep(args.interval);

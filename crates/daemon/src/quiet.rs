@@ -206,7 +206,7 @@ impl Watched {
         let own = now.run_time.iter().map(|(id, run_time)| {
             run_time.saturating_sub(window.run_time.get(id).copied().unwrap_or_default())
         });
-        let (used, stolen) = used(&window.times, &now.times, &self.cpus);
+        let (used, stolen) = now.times.used_since(&window.times, &self.cpus);
         let others = used.saturating_sub(own.sum());
         self.watched += length;
         self.stolen += stolen;
@@ -309,22 +309,6 @@ fn cores(
         }
     }
     (!all.is_empty()).then_some(all)
-}
-
-/// Time that these hardware threads were used, and that was stolen from them.
-fn used(before: &CpuTimes, now: &CpuTimes, cpus: &CpuSet) -> (Duration, Duration) {
-    let passed = now.at.saturating_sub(before.at);
-    let mut sums = (Duration::ZERO, Duration::ZERO);
-    for cpu in cpus.iter() {
-        let (Some(before), Some(now)) = (before.cpus.get(&cpu), now.cpus.get(&cpu)) else {
-            continue;
-        };
-        let idle = now.idle.saturating_sub(before.idle);
-        let stolen = now.stolen.saturating_sub(before.stolen);
-        sums.0 += passed.saturating_sub(idle + stolen);
-        sums.1 += stolen;
-    }
-    sums
 }
 
 #[cfg(test)]

@@ -170,6 +170,7 @@ fn core_status(known: &StepContext<'_>, names: &Names<'_>, core: &Core) -> CoreS
         package: core.package.0,
         capacity: core.capacity,
         others: u32::try_from(others.filter(ran_here).count()).unwrap_or(u32::MAX),
+        busy_share: None,
     }
 }
 

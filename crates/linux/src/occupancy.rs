@@ -71,6 +71,24 @@ impl CpuTimes {
         let text = std::fs::read("/proc/stat")?;
         Ok(Self { at: since_boot(), cpus: parse(&text, tick()) })
     }
+
+    /// Time since an earlier moment that these hardware threads were used, and that was stolen from them, summed
+    /// over those that were online at both.
+    #[must_use]
+    pub fn used_since(&self, before: &Self, cpus: &CpuSet) -> (Duration, Duration) {
+        let passed = self.at.saturating_sub(before.at);
+        let mut sums = (Duration::ZERO, Duration::ZERO);
+        for cpu in cpus.iter() {
+            let (Some(before), Some(now)) = (before.cpus.get(&cpu), self.cpus.get(&cpu)) else {
+                continue;
+            };
+            let idle = now.idle.saturating_sub(before.idle);
+            let stolen = now.stolen.saturating_sub(before.stolen);
+            sums.0 += passed.saturating_sub(idle + stolen);
+            sums.1 += stolen;
+        }
+        sums
+    }
 }
 
 /// The threads of this machine that ran last on one of these hardware threads.

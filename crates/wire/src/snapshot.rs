@@ -50,7 +50,7 @@ pub struct ManagerStatus {
 }
 
 /// A core.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct CoreStatus {
     /// Its number.
@@ -67,6 +67,9 @@ pub struct CoreStatus {
     pub capacity: u32,
     /// Managed threads of other users that ran here in the last quantum.
     pub others: u32,
+    /// Share of the time between two snapshots for which its hardware threads were in use, by managed threads
+    /// or any others, 0 to 1. The daemon leaves it out: all may read it in /proc, and `symbiont top` does.
+    pub busy_share: Option<f64>,
 }
 
 /// A thread.

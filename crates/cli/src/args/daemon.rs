@@ -174,8 +174,15 @@ pub struct Top {
     #[arg(long, conflicts_with_all = ["json", "once"])]
     pub schema: bool,
     /// Time between two snapshots, over which shares are taken
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    #[arg(short = 'd', long, visible_alias = "delay", value_name = "TIME", default_value = "1s",
+          value_parser = parse_duration)]
     pub interval: Duration,
+    /// Only threads of these processes, separated by commas
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
+    pub pids: Vec<u32>,
+    /// Only programs of this user, by name or number
+    #[arg(short, long, value_name = "USER")]
+    pub user: Option<String>,
     #[command(flatten)]
     pub state: State,
 }

@@ -6,7 +6,8 @@ use symbiont_topology::{CpuSet, PuId};
 use symbiont_wire::{CoreStatus, Snapshot, ThreadStatus};
 
 use super::clean::clean;
-use super::state::{Order, State};
+use super::folded::{by_process, by_program};
+use super::state::{Fold, Order, State};
 
 /// A thread that ran for less than this share of the time is no co-runner.
 const RAN: f64 = 0.01;
@@ -22,15 +23,22 @@ pub struct Screen {
     pub cores: Vec<CoreRow>,
     /// Threads, in the order of the snapshot.
     rows: Vec<Row>,
+    /// The same, a row for each process, and for each program.
+    processes: Vec<Row>,
+    programs: Vec<Row>,
 }
 
-/// A thread as it is shown.
-#[derive(Debug, Clone, PartialEq)]
+/// A thread as it is shown, or several that are folded into one row.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
     /// Its number.
     pub thread: u32,
     /// Its process.
     pub process: u32,
+    /// Number of its program.
+    pub program_id: u32,
+    /// How many threads this row stands for.
+    pub threads: usize,
     /// Its program.
     pub program: String,
     /// Its program, and its own name where that is another one.
@@ -70,6 +78,10 @@ pub struct CoreRow {
     pub core: CoreStatus,
     /// Mean share of its hardware threads for which shown threads ran, 0 to 1.
     pub used: f64,
+    /// The same for all others, where known.
+    pub others: Option<f64>,
+    /// How many hardware threads it has.
+    pub cpus: f64,
     /// Do more threads want to run than it has hardware threads?
     pub contended: bool,
     /// Programs whose threads run there.
@@ -100,6 +112,8 @@ impl Screen {
             Row {
                 thread: thread.thread,
                 process: thread.process,
+                program_id: thread.program,
+                threads: 1,
                 program: name(thread),
                 name: match thread.name.as_deref().map(clean) {
                     Some(own) if own != name(thread) => format!("{}/{own}", name(thread)),
@@ -114,8 +128,8 @@ impl Screen {
                 placed: thread.placed.as_deref().map(clean),
                 is_held: thread.held.is_some(),
                 core,
-                run_time: thread.ran_share.unwrap_or(0.0),
-                wait_time: thread.waited_share.unwrap_or(0.0),
+                run_time: thread.ran_share.unwrap_or(0.0).clamp(0.0, 1.0),
+                wait_time: thread.waited_share.unwrap_or(0.0).clamp(0.0, 1.0),
                 category: category(thread),
                 ipc: thread.ipc,
                 predicted: thread.predicted_slowdown,
@@ -124,29 +138,38 @@ impl Screen {
                 reason: clean(&thread.reason),
             }
         };
-        let rows = now.threads.iter().map(row).collect();
+        let rows: Vec<Row> = now.threads.iter().map(row).collect();
         let core_row = |core: &CoreStatus| {
             let threads = on_cores.get(&core.core).map(Vec::as_slice).unwrap_or_default();
             let cpus = core.cpus.parse::<CpuSet>().map_or(1, |cpus| cpus.len().max(1));
             let run_time: f64 = threads.iter().filter_map(|thread| thread.ran_share).sum();
             let ready: f64 = threads.iter().filter_map(|thread| thread.waited_share).sum();
             let cpus = f64::from(u32::try_from(cpus).unwrap_or(u32::MAX));
+            // Of no threads it is -0.
+            let used = (run_time / cpus).min(1.0).abs();
             CoreRow {
                 core: core.clone(),
-                // Of no threads it is -0.
-                used: (run_time / cpus).min(1.0).abs(),
+                used,
+                others: core.busy_share.map(|busy| (busy - used).max(0.0)),
+                cpus,
                 contended: run_time + ready > cpus + 0.2,
                 programs: grouped(threads.iter().map(|thread| name(thread)), core.others),
             }
         };
         let cores = now.cores.iter().map(core_row).collect();
-        Self { daemon_share, cores, rows, now }
+        let (processes, programs) = (by_process(&rows), by_program(&rows, &now.programs));
+        Self { daemon_share, cores, rows, processes, programs, now }
     }
 
-    /// The threads that the filter lets through, in the order that is asked for.
+    /// The threads, or what they are folded into, that the filter lets through, in the order that is asked for.
     pub fn rows(&self, state: &State) -> Vec<&Row> {
         let wanted = state.filter.to_lowercase();
-        let mut rows: Vec<&Row> = self.rows.iter().filter(|row| row.contains(&wanted)).collect();
+        let all = match state.fold {
+            Fold::Threads => &self.rows,
+            Fold::Processes => &self.processes,
+            Fold::Programs => &self.programs,
+        };
+        let mut rows: Vec<&Row> = all.iter().filter(|row| row.contains(&wanted)).collect();
         rows.sort_by(|a, b| {
             let order = match state.order {
                 Order::Cpu => b.run_time.total_cmp(&a.run_time),
@@ -161,6 +184,14 @@ impl Screen {
             order.then(a.thread.cmp(&b.thread))
         });
         rows
+    }
+
+    /// CPUs in use, by the threads that are shown and by all others; none where that is not known.
+    pub fn cpus_used(&self) -> Option<(f64, f64)> {
+        let sums = self.cores.iter().try_fold((0.0, 0.0), |(used, others), core| {
+            Some((used + core.used * core.cpus, others + core.others? * core.cpus))
+        });
+        sums.filter(|_| !self.cores.is_empty())
     }
 
     /// All threads.

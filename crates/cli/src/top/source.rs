@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use symbiont_daemon::Client;
-use symbiont_wire::{Request, Snapshot};
+use symbiont_linux::occupancy::CpuTimes;
+use symbiont_topology::CpuSet;
+use symbiont_wire::{CoreStatus, Request, Snapshot};
 
+use super::only::Only;
 use super::watched::Watched;
 use crate::args::State;
 use crate::client::sockets;
@@ -13,14 +16,17 @@ use crate::client::sockets;
 /// Takes snapshots.
 pub struct Source {
     sockets: Vec<PathBuf>,
+    only: Only,
     client: Option<Client>,
     watched: Option<Watched>,
+    /// When a snapshot was taken last.
+    times: Option<CpuTimes>,
 }
 
 impl Source {
     /// Of the daemon that has this state directory, or of root's.
-    pub fn new(state: &State) -> anyhow::Result<Self> {
-        Ok(Self { sockets: sockets(state)?, client: None, watched: None })
+    pub fn new(state: &State, only: Only) -> anyhow::Result<Self> {
+        Ok(Self { sockets: sockets(state)?, only, client: None, watched: None, times: None })
     }
 
     /// The next snapshot. A daemon that ends or starts meanwhile is noticed.
@@ -29,9 +35,15 @@ impl Source {
     /// When no daemon answers and this machine cannot be watched.
     pub fn look(&mut self) -> anyhow::Result<Snapshot> {
         let mut snapshot = self.take()?;
+        self.only.keep(&mut snapshot);
         for thread in &mut snapshot.threads {
             thread.name = name(thread.process, thread.thread);
         }
+        let now = CpuTimes::read().ok();
+        if let (Some(before), Some(now)) = (&self.times, &now) {
+            add_busy_shares(&mut snapshot.cores, before, now);
+        }
+        self.times = now;
         Ok(snapshot)
     }
 
@@ -51,6 +63,18 @@ impl Source {
             None => Watched::start()?,
         };
         self.watched.insert(watched).look()
+    }
+}
+
+/// How much of each core was in use between two moments, whatever ran there.
+pub fn add_busy_shares(cores: &mut [CoreStatus], before: &CpuTimes, now: &CpuTimes) {
+    let passed = now.at.saturating_sub(before.at).as_secs_f64();
+    for core in cores {
+        let cpus: CpuSet = core.cpus.parse().unwrap_or_default();
+        let online = cpus.iter().filter(|cpu| now.cpus.contains_key(cpu)).count();
+        let all = passed * f64::from(u32::try_from(online).unwrap_or(u32::MAX));
+        let (used, _) = now.used_since(before, &cpus);
+        core.busy_share = (all > 0.0).then(|| (used.as_secs_f64() / all).min(1.0));
     }
 }
 

@@ -38,6 +38,37 @@ impl Order {
     }
 }
 
+/// What a row stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fold {
+    /// A thread.
+    #[default]
+    Threads,
+    /// All threads of a process.
+    Processes,
+    /// All threads of a program.
+    Programs,
+}
+
+impl Fold {
+    /// What the footer calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Threads => "threads",
+            Self::Processes => "processes",
+            Self::Programs => "programs",
+        }
+    }
+
+    fn next(self) -> Self {
+        match self {
+            Self::Threads => Self::Processes,
+            Self::Processes => Self::Programs,
+            Self::Programs => Self::Threads,
+        }
+    }
+}
+
 /// What keys mean now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -86,6 +117,8 @@ pub enum Effect {
 pub struct State {
     /// Order of the threads.
     pub order: Order,
+    /// What a row stands for.
+    pub fold: Fold,
     /// The other way round?
     pub reversed: bool,
     /// Text that a thread must have in its program, number, category or reason.
@@ -173,6 +206,10 @@ impl State {
             Key::Char('o') => self.order = Order::Core,
             Key::Char('d') => self.order = Order::Slowdown,
             Key::Char('t') => self.order = Order::Thread,
+            Key::Char('f') => {
+                self.fold = self.fold.next();
+                (self.selected, self.first, self.follow) = (0, 0, None);
+            }
             Key::Char('r') => self.reversed = !self.reversed,
             Key::Char(' ') => self.paused = !self.paused,
             Key::Escape => self.filter.clear(),

@@ -3,10 +3,16 @@
 mod golden;
 mod world;
 
-use world::{daemon, thread};
+use std::time::Duration;
 
+use symbiont_linux::occupancy::{CpuTime, CpuTimes};
+use symbiont_topology::PuId;
+use world::{daemon, measured, thread};
+
+use super::only::Only;
 use super::screen::Screen;
-use super::state::{Effect, Key, Mode, Order, State};
+use super::source::add_busy_shares;
+use super::state::{Effect, Fold, Key, Mode, Order, State};
 use super::view::Parts;
 
 /// Presses keys one after the other, as the loop does.
@@ -53,6 +59,74 @@ fn without_a_new_quantum_shares_stay() {
         screen.all().iter().map(run_time).collect::<Vec<_>>(),
         first.all().iter().map(run_time).collect::<Vec<_>>()
     );
+}
+
+#[test]
+fn others_than_the_threads_of_the_list_are_seen() {
+    let at = |seconds, idle: &[u64]| CpuTimes {
+        at: Duration::from_secs(seconds),
+        cpus: (0..)
+            .zip(idle)
+            .map(|(cpu, idle)| {
+                (PuId(cpu), CpuTime { idle: Duration::from_secs(*idle), ..CpuTime::default() })
+            })
+            .collect(),
+    };
+    let mut now = daemon(1);
+    now.threads[0].ran_share = Some(0.5);
+    // CPU 0 was idle for 2 s of 10, CPU 1 for 10; CPU 3 is offline, CPU 2 was busy.
+    add_busy_shares(&mut now.cores, &at(0, &[0, 0, 0]), &at(10, &[2, 10, 0]));
+    assert_eq!(
+        now.cores.iter().map(|core| core.busy_share).collect::<Vec<_>>(),
+        [Some(0.4), Some(1.0), None, None]
+    );
+    now.cores.truncate(2);
+    let screen = Screen::new(None, now);
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+    assert!(close(screen.cores[0].used, 0.25) && close(screen.cores[0].others.unwrap(), 0.15));
+    let (used, others) = screen.cpus_used().unwrap();
+    assert!(close(used, 0.5) && close(others, 2.3), "{used} {others}");
+    assert_eq!(Screen::new(None, daemon(1)).cpus_used(), None, "not known");
+}
+
+#[test]
+fn folding_keeps_times_and_threads() {
+    let screen = Screen::new(None, measured(64));
+    let state = |fold| {
+        let mut state = State::new(false);
+        state.fold = fold;
+        state
+    };
+    let sums = |fold| {
+        let (mut threads, mut run_time) = (0, 0.0);
+        for row in screen.rows(&state(fold)) {
+            threads += row.threads;
+            run_time += row.run_time;
+        }
+        (threads, (run_time * 1e6_f64).round())
+    };
+    assert_eq!(sums(Fold::Processes), sums(Fold::Threads));
+    assert_eq!(sums(Fold::Programs), sums(Fold::Threads));
+    let programs = screen.rows(&state(Fold::Programs));
+    let names: Vec<&str> = programs.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["make x32", "xz x32"]);
+    assert!(
+        programs.iter().all(|row| row.run_time > 1.0 && row.cpu.is_none() && row.placed.is_some())
+    );
+}
+
+#[test]
+fn only_what_is_asked_for_is_listed() {
+    let kept = |only: Only| {
+        let mut snapshot = daemon(8);
+        snapshot.programs[1].uid = 2000;
+        only.keep(&mut snapshot);
+        (snapshot.programs.len(), snapshot.threads.len(), snapshot.moves.len())
+    };
+    assert_eq!(kept(Only::default()), (2, 8, 8));
+    assert_eq!(kept(Only { pids: vec![4701], user: None }), (2, 4, 4));
+    assert_eq!(kept(Only { pids: vec![], user: Some(1000) }), (1, 4, 4));
+    assert_eq!(kept(Only { pids: vec![4701], user: Some(1000) }), (1, 0, 0));
 }
 
 #[test]

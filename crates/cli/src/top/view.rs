@@ -56,7 +56,7 @@ impl Parts {
         let cores = cores::height(screen, columns, rest / 3);
         let rest = rest - cores;
         // What the threads leave over, but always a part.
-        let free = rest.saturating_sub(screen.all().len() + 1).max((rest / 5).max(3));
+        let free = rest.saturating_sub(screen.all().len() + 1).max((rest / 3).max(3));
         let wanted = screen.now.moves.len() + 1;
         let moves = if screen.now.manager.is_some() && rest >= 8 { wanted.min(free) } else { 0 };
         let threads = rest.saturating_sub(moves);
@@ -113,7 +113,8 @@ fn keys(state: &State, columns: usize, colours: Colours) -> Line<'static> {
         ]);
     }
     let way = if state.reversed { " (reversed)" } else { "" };
-    let mut text = format!("h help  q quit  s sort: {}{way}  / filter", state.order.name());
+    let (order, fold) = (state.order.name(), state.fold.name());
+    let mut text = format!("h help  q quit  s sort: {order}{way}  f rows: {fold}  / filter");
     if !state.filter.is_empty() {
         text = format!("{text}: {} (Esc: all)", state.filter);
     }

@@ -125,6 +125,7 @@ fn cores(host: &HostTopology) -> Vec<CoreStatus> {
         package: core.package.0,
         capacity: core.capacity,
         others: 0,
+        busy_share: None,
     };
     host.cores().iter().map(one).collect()
 }

@@ -10,7 +10,7 @@ use super::super::state::{Key, State};
 use super::super::view::{Parts, view};
 use super::super::{PRINTED, text};
 use super::press;
-use super::world::{daemon, idle, measured, names, watched};
+use super::world::{busy, daemon, idle, measured, names, watched};
 
 const SMALL: (u16, u16) = (80, 24);
 const LARGE: (u16, u16) = (200, 60);
@@ -60,6 +60,8 @@ fn screens_read_as_ever() {
             ("64-watched", watched(64)),
             ("empty", daemon(0)),
             ("names", names()),
+            ("busy", busy(daemon(8))),
+            ("busy-watched", busy(watched(4))),
         ] {
             let screen = Screen::new(None, snapshot);
             let shown = lines(&drawn(&mut State::new(true), &screen, size));
@@ -67,6 +69,8 @@ fn screens_read_as_ever() {
         }
         for (name, keys) in [
             ("help", &[Key::Char('h')][..]),
+            ("processes", &[Key::Char('f')]),
+            ("programs", &[Key::Char('f'), Key::Char('f'), Key::Down]),
             ("filter", &[Key::Char('/'), Key::Char('x'), Key::Char('z')]),
             ("filtered", &[Key::Char('/'), Key::Char('x'), Key::Char('y'), Key::Enter]),
             ("selected", &[Key::Char('o'), Key::PageDown, Key::Down, Key::Char(' ')]),

@@ -134,6 +134,17 @@ pub fn measured(threads: u32) -> Snapshot {
     measured
 }
 
+/// The same, and other programs keep every third core busy.
+pub fn busy(mut snapshot: Snapshot) -> Snapshot {
+    for thread in snapshot.threads.iter_mut().filter(|thread| thread.thread % 3 > 0) {
+        (thread.ran_share, thread.waited_share) = (Some(0.4), Some(0.5));
+    }
+    for core in &mut snapshot.cores {
+        core.busy_share = Some(if core.core % 3 == 0 { 0.0 } else { 1.0 });
+    }
+    snapshot
+}
+
 /// No daemon: threads are only watched.
 pub fn watched(threads: u32) -> Snapshot {
     let mut watched = daemon(threads);

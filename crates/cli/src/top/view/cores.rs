@@ -13,8 +13,18 @@ const ROOMY: usize = 60;
 /// Columns of the least cell that still names programs.
 const NAMING: usize = 38;
 
-/// What a cell shows.
-const EXPLAINED: &str = "CPUs, share in use, programs whose threads run there";
+/// Use of a core by others that is worth a word.
+const WORTH: f64 = 0.05;
+
+/// The title: what is in use, and what a cell shows.
+fn title(screen: &Screen) -> String {
+    match screen.cpus_used() {
+        Some((used, others)) => {
+            format!("in use: {used:.1} CPUs by these threads (|), {others:.1} by others (:)")
+        }
+        None => "CPUs, share in use, programs whose threads run there".to_owned(),
+    }
+}
 
 /// How cores are laid out.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +78,7 @@ pub fn lines(
     let grid = Grid::of(screen, columns, height - 1);
     let hidden = screen.cores.len().saturating_sub(grid.across * grid.lines);
     let more = if hidden > 0 { format!(" ({hidden} more are not shown)") } else { String::new() };
-    let title = format!("CORES{more}  {EXPLAINED}");
+    let title = format!("CORES{more}  {}", title(screen));
     let mut lines = vec![Line::styled(left(&title, columns), colours.title())];
     lines.extend(cells(screen, grid, colours));
     lines
@@ -77,7 +87,7 @@ pub fn lines(
 /// All cores as text, a line each.
 pub fn text(screen: &Screen, columns: usize) -> Vec<String> {
     let grid = Grid { cell: columns, across: 1, lines: screen.cores.len(), names: true };
-    let mut lines = vec![format!("CORES  {EXPLAINED}")];
+    let mut lines = vec![format!("CORES  {}", title(screen))];
     lines.extend(cells(screen, grid, Colours(false)).map(|line| line.to_string()));
     lines
 }
@@ -97,14 +107,17 @@ fn label_width(screen: &Screen) -> usize {
 }
 
 fn cell(row: &CoreRow, label: usize, grid: Grid, colours: Colours) -> Vec<Span<'static>> {
+    let others = row.others.unwrap_or(0.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1")]
-    let filled = (row.used * (BAR - 2) as f64).round() as usize;
-    let inside = right(&format!("{:.0}%", row.used * 100.0), BAR - 2);
-    let bar: String = inside
-        .chars()
-        .enumerate()
-        .map(|(at, c)| if c == ' ' && at < filled { '|' } else { c })
-        .collect();
+    let columns = |share: f64| (share.clamp(0.0, 1.0) * (BAR - 2) as f64).round() as usize;
+    let (used, all) = (columns(row.used), columns(row.used + others));
+    let inside = right(&format!("{:.0}%", ((row.used + others) * 100.0).min(100.0)), BAR - 2);
+    let mark = |(at, c): (usize, char)| match c {
+        ' ' if at < used => '|',
+        ' ' if at < all => ':',
+        c => c,
+    };
+    let bar: String = inside.chars().enumerate().map(mark).collect();
     let style = if row.contended { colours.warning() } else { colours.used() };
     let mut spans = vec![
         Span::raw(format!("{} [", right(&row.core.cpus, label))),
@@ -112,7 +125,12 @@ fn cell(row: &CoreRow, label: usize, grid: Grid, colours: Colours) -> Vec<Span<'
         Span::raw("]"),
     ];
     let rest = grid.cell.saturating_sub(label + 1 + BAR);
-    let text = if grid.names { format!(" {}", row.programs) } else { String::new() };
+    let mut words: Vec<String> =
+        [row.programs.clone()].into_iter().filter(|it| !it.is_empty()).collect();
+    if others >= WORTH {
+        words.push(format!("others {:.0}%", others * 100.0));
+    }
+    let text = if grid.names { format!(" {}", words.join(", ")) } else { String::new() };
     spans.push(Span::raw(left(&text, rest.saturating_sub(1)) + " "));
     spans
 }

@@ -76,10 +76,21 @@ fn moves(manager: &ManagerStatus) -> String {
 /// A thread in words: where it is kept and why.
 pub fn describe(row: &Row) -> String {
     let place = match &row.placed {
+        Some(cpus) if row.threads > 1 => format!("are kept on CPUs {cpus}"),
+        None if row.threads > 1 => "are not all kept anywhere".to_owned(),
         Some(cpus) if row.is_held => format!("is held on CPU {cpus}"),
         Some(cpus) => format!("is nudged to CPU {cpus}"),
         None => "is left to the OS".to_owned(),
     };
+    if row.threads > 1 {
+        let (program, threads) = (&row.program, count(row.threads, "thread"));
+        let reason = if row.reason.is_empty() {
+            String::new()
+        } else {
+            format!("; of the busiest: {}", row.reason)
+        };
+        return format!("{program} {}: its {threads} {place}{reason}", row.thread);
+    }
     let number = match row.thread == row.process {
         true => row.thread.to_string(),
         false => format!("{} of process {}", row.thread, row.process),

@@ -5,21 +5,20 @@ use ratatui::text::Line;
 use super::super::clean::{cut, left};
 use super::Colours;
 
-const KEYS: [(&str, &str); 11] = [
+const KEYS: [(&str, &str); 10] = [
     ("h ? F1", "this help; Esc leaves it"),
     ("q ^C", "quit"),
     ("Up Down", "select a thread: the line above the keys says why it is there"),
     ("PgUp PgDn", "by pages; Home: the first one again, End: the last one"),
-    ("s", "sort by the next: cpu, program, core, slowdown, thread"),
-    ("c p o d t", "sort by cpu, program, core, slowdown, thread"),
+    ("c p o d t", "sort by cpu, program, core, slowdown, thread; s: by the next of these"),
     ("r", "the other way round"),
-    ("/", "only threads with this text in name, number, category or reason"),
-    ("Esc", "all threads again"),
+    ("f", "fold: a row for each thread, each process, each program"),
+    ("/", "only what has this text in name, number, category or reason; Esc: all"),
     ("space", "pause, and go on"),
     ("^Z", "back to the shell; `fg` continues"),
 ];
 
-const COLUMNS: [(&str, &str); 10] = [
+const COLUMNS: [(&str, &str); 11] = [
     ("PROGRAM", "program, and the name of the thread where that is another one"),
     ("S", "R runnable, S sleeping, T stopped"),
     ("CPU CORE", "hardware thread where it runs or ran last, and its core"),
@@ -29,7 +28,8 @@ const COLUMNS: [(&str, &str); 10] = [
     ("CATEGORY", "Top-Down category or part of the CPI stack with the largest share"),
     ("CO-RUNNERS", "programs of the other threads that ran on the same core"),
     ("REASON", "why, in the policy's words"),
-    ("CORES", "yellow or bold: more threads want to run than there are CPUs"),
+    ("CORES", "in use by threads of this list (|), by any others (:)"),
+    ("", "yellow or bold: more threads want to run than there are CPUs"),
 ];
 
 /// All lines.

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::super::clean::{left, right, width};
 use super::super::screen::{Row, Screen};
-use super::super::state::State;
+use super::super::state::{Fold, State};
 use super::Colours;
 
 /// Which columns there are, and how wide those are that take what is left.
@@ -52,9 +52,14 @@ impl Columns {
         Self { program, category, slowdown, kept, co_runners, reason, watched, wide }
     }
 
-    fn title(&self) -> String {
-        let mut text =
-            format!("{} {} S {} ", right("TID", 7), left("PROGRAM", self.program), right("CPU", 4));
+    fn title(&self, fold: Fold) -> String {
+        let number = if fold == Fold::Threads { "TID" } else { "PID" };
+        let mut text = format!(
+            "{} {} S {} ",
+            right(number, 7),
+            left("PROGRAM", self.program),
+            right("CPU", 4)
+        );
         if self.wide {
             text += &format!("{} ", right("CORE", 4));
         }
@@ -102,7 +107,11 @@ impl Columns {
             let kept = row.placed.as_deref().unwrap_or("any");
             spans.push(Span::styled(format!("{} ", left(kept, self.kept)), base));
         }
-        let waits = if row.wait_time >= 0.2 { marked(colours.warning()) } else { base };
+        let waits = if row.wait_time >= 0.2 * row.threads as f64 {
+            marked(colours.warning())
+        } else {
+            base
+        };
         spans.push(Span::styled(format!("{} ", percent(row.run_time)), base));
         spans.push(Span::styled(format!("{} ", percent(row.wait_time)), waits));
         if self.slowdown {
@@ -139,9 +148,12 @@ fn category(row: &Row, wide: bool) -> String {
     }
 }
 
-/// A share in percent; 100 at most.
+/// A share in percent; of several threads it is more than 100.
 fn percent(share: f64) -> String {
-    right(&format!("{:.1}", (share * 100.0).clamp(0.0, 100.0)), 5)
+    match share * 100.0 {
+        percent if percent < 999.95 => right(&format!("{percent:.1}"), 5),
+        percent => right(&format!("{percent:.0}"), 5),
+    }
 }
 
 /// The title and as many rows as there is room for.
@@ -154,7 +166,7 @@ pub fn lines(
     colours: Colours,
 ) -> Vec<Line<'static>> {
     let shape = Columns::of(screen, columns);
-    let mut lines = vec![Line::styled(left(&shape.title(), columns), colours.title())];
+    let mut lines = vec![Line::styled(left(&shape.title(state.fold), columns), colours.title())];
     let shown = rows.iter().enumerate().skip(state.first).take(height);
     lines.extend(shown.map(|(at, row)| shape.row(row, colours, at == state.selected)));
     if rows.is_empty() {
@@ -179,7 +191,7 @@ pub fn table(screen: &Screen, columns: usize) -> Vec<String> {
     let shape = Columns::of(screen, columns);
     let state = State::default();
     let rows = screen.rows(&state);
-    let mut lines = vec![shape.title()];
+    let mut lines = vec![shape.title(state.fold)];
     lines.extend(rows.iter().map(|row| shape.row(row, Colours(false), false).to_string()));
     lines
 }

@@ -1,0 +1,50 @@
+//! Which programs are listed: all, or those that a user asked for.
+
+use std::collections::BTreeSet;
+
+use anyhow::Context;
+use symbiont_wire::Snapshot;
+
+use crate::args::Top;
+
+/// What is listed; all by default.
+#[derive(Debug, Default)]
+pub struct Only {
+    /// Threads of these processes, if any is named.
+    pub pids: Vec<u32>,
+    /// Programs of this user.
+    pub user: Option<u32>,
+}
+
+impl Only {
+    /// As asked for.
+    ///
+    /// # Errors
+    /// When there is no such user.
+    pub fn of(args: &Top) -> anyhow::Result<Self> {
+        let user = args.user.as_deref().map(uid).transpose()?;
+        Ok(Self { pids: args.pids.clone(), user })
+    }
+
+    /// Leaves out what was not asked for.
+    pub fn keep(&self, snapshot: &mut Snapshot) {
+        if let Some(user) = self.user {
+            snapshot.programs.retain(|program| program.uid == user);
+            let kept: BTreeSet<u32> = snapshot.programs.iter().map(|one| one.program).collect();
+            snapshot.threads.retain(|thread| kept.contains(&thread.program));
+        }
+        if !self.pids.is_empty() {
+            snapshot.threads.retain(|thread| self.pids.contains(&thread.process));
+        }
+        if self.user.is_some() || !self.pids.is_empty() {
+            let kept: BTreeSet<u32> = snapshot.threads.iter().map(|one| one.process).collect();
+            snapshot.moves.retain(|moved| kept.contains(&moved.process));
+        }
+    }
+}
+
+/// The number of a user, by name or number.
+fn uid(user: &str) -> anyhow::Result<u32> {
+    let by_name = || Some(uzers::get_user_by_name(user)?.uid());
+    user.parse().ok().or_else(by_name).with_context(|| format!("there is no user '{user}'"))
+}
