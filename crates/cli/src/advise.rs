@@ -47,6 +47,7 @@ use symbiont_wire::{ADVICE_SCHEMA, Request, Status};
 use crate::args::{Advise, State};
 use crate::client::sockets;
 use crate::knowledge::{self, Fitting};
+use crate::prospects::prospects;
 use account::Account;
 use advice::Circumstances;
 use waiter::Waiter;
@@ -102,6 +103,7 @@ pub fn advise(args: &Advise) -> anyhow::Result<()> {
             manager: &|process| managed_by(process, &state_dirs),
             busy_from: args.busy / 100.0,
             daemon: daemon(&args.state)?,
+            prospects: prospects(machine.topology(), machine.support()),
             needs_sudo: !rustix::process::geteuid().is_root(),
             notes: limit(machine).into_iter().chain(trouble).collect(),
         },

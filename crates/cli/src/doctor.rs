@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Serialize, Serializer};
 use symbiont_linux::actuate::{Abilities, Cgroups, Privilege, loaded_scheduler};
+use symbiont_linux::confines::Confines;
 use symbiont_linux::observe::{Method, WatchOptions, Watcher};
 use symbiont_machine::{Ability, Signal, Support};
 use symbiont_policy::{CannotRun, Settings, policies};
@@ -13,6 +14,7 @@ use symbiont_topology::HostTopology;
 
 use crate::args::Doctor;
 use crate::described::described;
+use crate::prospects::prospects;
 use catalogue::CatalogueFinding;
 use counting::CountingFinding;
 use described::DescribedFindings;
@@ -28,10 +30,14 @@ pub mod text;
 /// All findings.
 #[derive(Debug, Serialize)]
 struct Findings {
+    /// What there is to gain, in a line.
+    in_short: String,
     topology: HostTopology,
     /// Files of `/sys` that were not understood.
     left_out: Vec<String>,
     kernel: String,
+    /// Where this process may run.
+    confines: Confines,
     support: Support,
     /// What this user's own manager leaves to the OS, if anything.
     not_placed: Option<&'static str>,
@@ -134,6 +140,8 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
         Method::Scan { why } => format!("scanning /proc each quantum ({why})"),
     };
     Ok(Findings {
+        in_short: prospects(&topology, &support),
+        confines: Confines::read(&topology),
         kernel: kernel(),
         left_out: topology.left_out().iter().map(ToString::to_string).collect(),
         topology,
@@ -166,10 +174,20 @@ fn limits(boosts: bool, support: &Support) -> Vec<String> {
 
 impl Findings {
     fn text(&self) -> String {
-        let mut lines = vec![format!("Machine ({})", self.kernel)];
+        let mut lines = vec![text::hanging("In short:", &self.in_short, 10).trim_end().to_owned()];
+        let auto = self.policies.iter().find(|policy| policy.name == symbiont_policy::DEFAULT);
+        if let Some(choice) = auto.and_then(|policy| policy.choice.as_ref()) {
+            lines.push(text::wrapped(&format!("{}: {choice}", symbiont_policy::DEFAULT), 10));
+        }
+        lines.push(String::new());
+        lines.push(format!("Machine ({})", self.kernel));
         lines.extend(self.topology.to_string().lines().map(|line| format!("  {line}")));
         let left_out = self.left_out.iter().map(|what| text::hanging("  left out", what, 18));
         lines.extend(left_out.map(|text| text.trim_end().to_owned()));
+        let limits = crate::confines::lines(&self.confines);
+        let limits =
+            limits.iter().map(|(label, what)| text::hanging(&format!("  {label}"), what, 18));
+        lines.extend(limits.map(|text| text.trim_end().to_owned()));
         lines.push(String::new());
         lines.push("Watching".to_owned());
         lines.push(format!("  new threads     {}", self.enrolment));

@@ -17,6 +17,7 @@ mod check_sim;
 mod client;
 #[cfg(feature = "bench")]
 mod compare;
+mod confines;
 mod daemon;
 mod described;
 mod doctor;
@@ -35,6 +36,7 @@ mod processes;
 mod profile;
 #[cfg(feature = "bench")]
 mod progress;
+mod prospects;
 mod quiet;
 mod replay;
 mod report;

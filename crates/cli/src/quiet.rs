@@ -1,6 +1,8 @@
-//! How far a program that is measured was alone, in words.
+//! How far a program that is measured was alone, and what one that is to answer at once waits for, in words.
 
-use symbiont_wire::{Intruder, Quiet};
+use symbiont_wire::{Intruder, Quiet, Waits};
+
+use crate::top::clean::clean;
 
 /// One line.
 pub fn words(quiet: &Quiet) -> String {
@@ -36,9 +38,37 @@ pub fn words(quiet: &Quiet) -> String {
     line
 }
 
+/// One line.
+pub fn waits_words(waits: &Waits) -> String {
+    let Waits { share, over_s, cpus, by } = waits;
+    let names: Vec<String> =
+        by.iter().map(|Intruder { name, s }| format!("{} {s:.2} s", clean(name))).collect();
+    let by = match names.is_empty() {
+        true => "other threads use".to_owned(),
+        false => format!("{} of CPU time also used", names.join(", ")),
+    };
+    format!(
+        "latency not met: in the last {over_s:.1} s it waited for {:.0} % of the time that it was ready; {by} CPU {cpus}",
+        share * 100.0
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_program_waits_for_is_said() {
+        let by = vec![Intruder { name: "stress\u{1b}".to_owned(), s: 0.9 }];
+        let waits = Waits { share: 0.9, over_s: 1.04, cpus: "0".to_owned(), by };
+        assert_eq!(
+            waits_words(&waits),
+            "latency not met: in the last 1.0 s it waited for 90 % of the time that it was ready; \
+             stress? 0.90 s of CPU time also used CPU 0"
+        );
+        let waits = Waits { by: Vec::new(), ..waits };
+        assert!(waits_words(&waits).ends_with("; other threads use CPU 0"));
+    }
 
     #[test]
     fn quiet_and_disturbed_programs_are_distinguished() {

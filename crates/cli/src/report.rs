@@ -64,9 +64,14 @@ impl RunReport {
     fn write(&self, text: &mut String) -> std::fmt::Result {
         if let Some(m) = &self.managed {
             let dry = if m.dry_run { ", dry run: nothing was changed" } else { "" };
+            let usable = match m.usable {
+                0 => String::new(),
+                usable if usable >= m.hardware_threads => String::new(),
+                usable => format!(" of which it may use {usable}"),
+            };
             writeln!(
                 text,
-                "symbiont: policy {}, quantum {} ms, {} hardware threads{dry}",
+                "symbiont: policy {}, quantum {} ms, {} hardware threads{usable}{dry}",
                 m.policy, m.quantum_ms, m.hardware_threads
             )?;
         }
@@ -163,6 +168,9 @@ fn write_moves(moves: &Moves, dry_run: bool, text: &mut String) -> std::fmt::Res
     writeln!(text, "  moves: {listed}")?;
     for (why, count) in &moves.reasons {
         writeln!(text, "    refused {count} times: {why}")?;
+    }
+    for (why, count) in &moves.withheld_reasons {
+        writeln!(text, "    withheld {count} (each quantum counts): {why}")?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use symbiont_wire::{Explanations, ProgramStatus, Request, STATUS_SCHEMA, Status,
 
 use crate::args::{Status as StatusArgs, WhyArgs};
 use crate::client::connect;
+use crate::top::clean::clean;
 
 /// Shows what the daemon manages.
 pub fn status(args: &StatusArgs) -> anyhow::Result<()> {
@@ -67,6 +68,12 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         "moves: {moves}; it used {:.2} s of CPU time ({share:.2} % of one CPU), {} quanta, {} missed",
         usage.cpu_s, usage.quanta, usage.quanta_missed
     )?;
+    for (outcome, reasons) in &status.reasons {
+        for (why, count) in reasons {
+            let each = if outcome == "withheld" { " (each quantum counts)" } else { "" };
+            writeln!(out, "  {outcome} {count}{each}: {}", clean(why))?;
+        }
+    }
     if let Some(gain) = status.gain_over_chance {
         writeln!(
             out,
@@ -107,7 +114,9 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         let job = program.job.map(|job| format!("job {job}"));
         let words: Vec<String> = job.into_iter().chain(class).chain(reason).collect();
         let quiet = program.quiet.as_ref().map(crate::quiet::words);
-        for line in [words.join("; ")].into_iter().filter(|line| !line.is_empty()).chain(quiet) {
+        let waits = program.waits.as_ref().map(crate::quiet::waits_words);
+        let words = Some(words.join("; ")).filter(|line| !line.is_empty());
+        for line in words.into_iter().chain(quiet).chain(waits) {
             writeln!(out, "{:>8} {line}", "")?;
         }
     }
@@ -154,7 +163,14 @@ mod tests {
         let quiet = Quiet { watched_s: 2.0, ..Quiet::default() };
         let programs = vec![program("normal", None), program("alone", Some(quiet))];
         let gain_over_chance = Some(0.0312);
-        let text = text(&Status { programs, gain_over_chance, ..Status::default() }).unwrap();
+        let reasons =
+            [("withheld".to_owned(), [("it was moved lately".to_owned(), 7)].into())].into();
+        let status = Status { programs, gain_over_chance, reasons, ..Status::default() };
+        let text = text(&status).unwrap();
+        assert!(
+            text.contains("\n  withheld 7 (each quantum counts): it was moved lately\n"),
+            "{text}"
+        );
         assert!(text.contains("co-runners: +3.1 % in speed expected so far"), "{text}");
         let lines: Vec<&str> = text.lines().collect();
         let last = &lines[lines.len() - 4..];

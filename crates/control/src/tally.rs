@@ -7,6 +7,11 @@ use symbiont_planner::Why;
 
 use crate::Step;
 
+/// Reasons of the machine that are distinguished; more come together as [`OTHER`].
+const MOST_REASONS: usize = 16;
+/// What further reasons are counted as.
+const OTHER: &str = "for other reasons";
+
 /// Counts over all steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -24,6 +29,8 @@ pub struct Tally {
     pub externally_changed: u64,
     /// Moves that the machine refused.
     pub refused: u64,
+    /// The same by the machine's reason.
+    pub refusals: BTreeMap<String, u64>,
     /// Moves that the machine did not carry out because it does not act.
     pub not_enforced: u64,
     /// Failures of the machine as a whole that were passed over.
@@ -63,6 +70,11 @@ impl Tally {
     pub(crate) fn add_move(&mut self, asked: &Move, outcome: &Outcome) {
         let is_nudge = matches!(asked.change, Change::Nudge(_));
         self.nudges += u64::from(is_nudge && *outcome == Outcome::Done);
+        if let Outcome::Refused(why) = outcome {
+            let is_new = !self.refusals.contains_key(why);
+            let why = if is_new && self.refusals.len() >= MOST_REASONS { OTHER } else { why };
+            *self.refusals.entry(why.to_owned()).or_default() += 1;
+        }
         let count = match outcome {
             Outcome::Done => &mut self.done,
             Outcome::Gone => &mut self.gone,
@@ -71,5 +83,26 @@ impl Tally {
             Outcome::NotEnforced => &mut self.not_enforced,
         };
         *count += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symbiont_machine::{Target, ThreadId};
+
+    use super::*;
+
+    #[test]
+    fn refusals_are_counted_by_reason_and_bounded() {
+        let thread = ThreadId { process: 1, thread: 1, born: 1, generation: 0 };
+        let asked = Move { thread, change: Change::Affinity(Target::Os) };
+        let mut tally = Tally::default();
+        for number in 0..40 {
+            tally.add_move(&asked, &Outcome::Refused(format!("reason {}", number % 20)));
+        }
+        assert_eq!(tally.refused, 40);
+        assert_eq!(tally.refusals.values().sum::<u64>(), 40);
+        assert_eq!((tally.refusals.len(), tally.refusals["reason 3"]), (MOST_REASONS + 1, 2));
+        assert_eq!(tally.refusals[OTHER], 8);
     }
 }

@@ -76,6 +76,7 @@ pub fn program_status(known: &StepContext<'_>, id: ProgramId) -> ProgramStatus {
         reason: reason.unwrap_or_default().into_owned(),
         predicted_slowdown: mean(&predicted),
         quiet: None,
+        waits: None,
         next_to: Vec::new(),
     }
 }
@@ -237,6 +238,18 @@ pub fn moves(tally: &Tally) -> BTreeMap<String, u64> {
         ("withheld", tally.withheld.values().sum()),
     ];
     counts.map(|(name, count)| (name.to_owned(), count)).into()
+}
+
+/// Why moves were withheld, and how often.
+pub fn withheld(tally: &Tally) -> BTreeMap<String, u64> {
+    tally.withheld.iter().map(|(why, count)| (why.to_string(), *count)).collect()
+}
+
+/// Why moves were refused or withheld, and how often, by what became of them.
+pub fn reasons(tally: &Tally) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let all = [("refused", tally.refusals.clone()), ("withheld", withheld(tally))];
+    let some = all.into_iter().filter(|(_, reasons)| !reasons.is_empty());
+    some.map(|(outcome, reasons)| (outcome.to_owned(), reasons)).collect()
 }
 
 /// Threads of which a mask of ours stays.

@@ -58,11 +58,22 @@ struct OfMove {
     outcome: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfReason {
+    policy: String,
+    outcome: String,
+    reason: String,
+}
+
 /// What the loop counted since the start, and what there is now.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures {
     /// Moves by outcome.
     pub moves: BTreeMap<String, u64>,
+    /// Why moves were refused or withheld, by outcome.
+    pub reasons: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Programs of class latency that wait for their CPUs.
+    pub waiting: usize,
     /// Quanta.
     pub quanta: u64,
     /// Quanta that began after the end of the next one.
@@ -121,6 +132,8 @@ pub struct Metrics {
     registry: Registry,
     moves: Family<OfMove, Counter>,
     moves_before: BTreeMap<String, u64>,
+    reasons: Family<OfReason, Counter>,
+    reasons_before: BTreeMap<(String, String), u64>,
     predicted: Slowdown,
     achieved: Slowdown,
     counters: Counters,
@@ -150,6 +163,7 @@ struct Gauges {
     threads: Gauge,
     placed: Gauge,
     held: Gauge,
+    waiting: Gauge,
     strayed: Gauge,
     hardware_threads: Gauge,
     quantum: Gauge<f64, AtomicU64>,
@@ -167,6 +181,8 @@ impl Metrics {
             registry: Registry::with_prefix("symbiont"),
             moves: Family::default(),
             moves_before: BTreeMap::new(),
+            reasons: Family::default(),
+            reasons_before: BTreeMap::new(),
             predicted: Family::new_with_constructor(buckets),
             achieved: Family::new_with_constructor(buckets),
             counters: Counters::default(),
@@ -199,6 +215,11 @@ impl Metrics {
             "moves",
             "Moves by policy and outcome; withheld: wanted in a quantum, but not asked for",
             self.moves.clone(),
+        );
+        registry.register(
+            "moves_not_made",
+            "Moves that were refused, or withheld in a quantum, by policy, outcome and reason",
+            self.reasons.clone(),
         );
         let predicted = "Predicted time together over time alone, each placed thread and quantum";
         registry.register_with_unit(
@@ -245,6 +266,11 @@ impl Metrics {
             ("threads", "Living threads of managed programs", &gauges.threads),
             ("threads_placed", "Threads kept on chosen hardware threads", &gauges.placed),
             ("threads_held", "Threads kept there by a narrowed mask", &gauges.held),
+            (
+                "programs_waiting",
+                "Programs of class latency that wait for their CPUs, as other threads use them",
+                &gauges.waiting,
+            ),
             (
                 "threads_strayed",
                 "Threads kept in another way than decided, since the kernel moves them away",
@@ -329,6 +355,18 @@ impl Metrics {
             // Also of none: a series that begins at 0 shows its first increase.
             self.moves.get_or_create(&of).inc_by(count.saturating_sub(before));
         }
+        for (outcome, reasons) in &figures.reasons {
+            for (reason, count) in reasons {
+                let key = (outcome.clone(), reason.clone());
+                let before = self.reasons_before.insert(key, *count).unwrap_or(0);
+                let of = OfReason {
+                    policy: policy.to_owned(),
+                    outcome: outcome.clone(),
+                    reason: reason.clone(),
+                };
+                self.reasons.get_or_create(&of).inc_by(count.saturating_sub(before));
+            }
+        }
         for (family, values) in
             [(&self.predicted, &slowdowns.predicted), (&self.achieved, &slowdowns.achieved)]
         {
@@ -356,6 +394,7 @@ impl Metrics {
             (&gauges.threads, figures.threads),
             (&gauges.placed, figures.placed),
             (&gauges.held, figures.held),
+            (&gauges.waiting, figures.waiting),
             (&gauges.strayed, figures.strayed),
             (&gauges.hardware_threads, figures.hardware_threads),
             (&gauges.connections, figures.connections),

@@ -24,13 +24,14 @@
 //! - Intruders are named (`intruders_are_named_with_what_they_ran`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::time::Duration;
 
-use symbiont_linux::occupancy::{self, Bystander, CpuTimes};
+use symbiont_linux::occupancy::CpuTimes;
 use symbiont_machine::{Class, Placement, ProgramId, Sample, Target, ThreadId, Timestamp};
 use symbiont_topology::{CpuSet, Topology};
 use symbiont_wire::{Intruder, Quiet};
+
+use crate::occupants::{Occupancy, RunTimes, intruders};
 
 /// Length of a window, at least.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -39,26 +40,6 @@ const WINDOW: Duration = Duration::from_secs(1);
 const LEAST: Duration = Duration::from_millis(20);
 /// Names that are kept for a program.
 const MOST_NAMES: usize = 32;
-
-/// The accounts of a machine's hardware threads.
-pub(crate) trait Occupancy {
-    fn times(&mut self) -> io::Result<CpuTimes>;
-    fn last_on(&mut self, cpus: &CpuSet) -> io::Result<Vec<Bystander>>;
-}
-
-/// This host.
-#[derive(Debug)]
-pub(crate) struct Host;
-
-impl Occupancy for Host {
-    fn times(&mut self) -> io::Result<CpuTimes> {
-        CpuTimes::read()
-    }
-
-    fn last_on(&mut self, cpus: &CpuSet) -> io::Result<Vec<Bystander>> {
-        occupancy::last_on(cpus)
-    }
-}
 
 /// Watches the cores of all programs that are measured.
 #[derive(Debug, Default)]
@@ -104,8 +85,7 @@ struct Watched {
     by: BTreeMap<String, Duration>,
     /// Did others run in the last window?
     intruded: bool,
-    /// The run time of threads when they were read, by number and birth.
-    known: BTreeMap<(u32, Duration), Duration>,
+    known: RunTimes,
     trouble: Option<String>,
 }
 
@@ -245,23 +225,7 @@ impl Watched {
         own: &BTreeSet<u32>,
         machine: &mut impl Occupancy,
     ) -> Vec<Intruder> {
-        let Ok(found) = machine.last_on(&self.cpus) else { return Vec::new() };
-        let mut by = BTreeMap::<String, Duration>::new();
-        let mut known = BTreeMap::new();
-        for one in found.into_iter().filter(|one| !own.contains(&one.thread)) {
-            let key = (one.thread, one.born);
-            let before = match self.known.get(&key) {
-                None if one.born >= since => Some(Duration::ZERO),
-                before => before.copied(),
-            };
-            known.insert(key, one.run_time);
-            let run_time =
-                before.map(|before| one.run_time.saturating_sub(before)).unwrap_or_default();
-            if !run_time.is_zero() {
-                *by.entry(one.name).or_default() += run_time;
-            }
-        }
-        self.known = known;
+        let by = self.known.since(since, &self.cpus, own, machine);
         for (name, run_time) in &by {
             if self.by.contains_key(name) || self.by.len() < MOST_NAMES {
                 *self.by.entry(name.clone()).or_default() += *run_time;
@@ -281,16 +245,6 @@ impl Watched {
             trouble: self.trouble.clone(),
         }
     }
-}
-
-fn intruders(by: &BTreeMap<String, Duration>) -> Vec<Intruder> {
-    let mut sorted: Vec<_> = by.iter().collect();
-    sorted.sort_by_key(|(_, run_time)| std::cmp::Reverse(**run_time));
-    let intruder = |(name, run_time): (&String, &Duration)| Intruder {
-        name: name.clone(),
-        s: run_time.as_secs_f64(),
-    };
-    sorted.into_iter().map(intruder).collect()
 }
 
 /// All hardware threads of the cores that a program's threads are placed on; none while one of them

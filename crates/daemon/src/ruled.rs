@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use symbiont_machine::{Class, ProgramId};
 
+use crate::log::Kind;
 use crate::rules::{Finder, Found, Rules};
 use crate::service::{Managed, Service, Wanted, own_uid};
 use crate::{OwnedProcess, Peer};
@@ -66,6 +67,10 @@ impl Ruled {
         for id in gone {
             self.programs.remove(&id);
             let report = managed.machine_mut().release_program(id);
+            if let Some(program) = service.programs.get(id) {
+                let line = format!("{} is released: no rule wants it so any more", program.name);
+                service.log.add(Kind::Released, line);
+            }
             service.programs.remove(id);
             said.extend(report.failed.iter().map(|failed| format!("not restored: {failed}")));
         }
@@ -141,6 +146,12 @@ impl Ruled {
         let known = self.programs.iter().find(|(_, origin)| in_group(origin)).map(|(id, _)| *id);
         if let Some(id) = known {
             let enrolled = managed.machine_mut().enrol_in(id, found.process);
+            let (name, process) = (&found.name, found.process);
+            if enrolled.is_ok() {
+                let line =
+                    format!("{name} (process {process}) is managed with its group, by a rule");
+                service.log.add(Kind::Managed, line);
+            }
             return enrolled.map_err(|error| error.to_string());
         }
         let pid = i32::try_from(found.process).ok().and_then(Pid::from_raw);

@@ -212,6 +212,7 @@ fn run(
         }
         ruled.leave(service.take_detached());
         ruled.apply(service, managed).iter().for_each(|line| (daemon.log)(line));
+        service.log.take().iter().for_each(|line| (daemon.log)(line));
         for root in service.take_new_roots() {
             if let Err(error) = lock.manages(root) {
                 (daemon.log)(&error.to_string());
@@ -255,6 +256,7 @@ fn run(
                 .into_iter()
                 .map(|call| answer(daemon, managed, service, ruled, call))
                 .collect();
+            service.log.take().iter().for_each(|line| (daemon.log)(line));
             if effects.contains(&Effect::Step) || (effects.is_empty() && !signalled) {
                 break;
             }
@@ -290,9 +292,18 @@ fn answer(
 ) -> Effect {
     let (mut replies, effect) = service.carry_out(managed, &mut call);
     if effect == Effect::Reload {
+        let asked = format!("as user {} asks", call.peer.uid);
         replies = vec![match read_again(daemon, managed, service, ruled) {
-            Ok(reloaded) => Reply::of(&reloaded),
-            Err(reason) => Failure::Refused { reason }.into(),
+            Ok(reloaded) => {
+                (daemon.log)(&format!("read again, {asked}: {}", reloaded.notes.join("; ")));
+                Reply::of(&reloaded)
+            }
+            Err(reason) => {
+                (daemon.log)(&format!(
+                    "to be read again, {asked}: the configuration stays: {reason}"
+                ));
+                Failure::Refused { reason }.into()
+            }
         }];
     }
     managed.machine_mut().waiter_mut().answer(&call, &replies);

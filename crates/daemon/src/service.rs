@@ -21,12 +21,14 @@ use symbiont_wire::{
 
 use crate::hub::{Hub, Pending};
 use crate::jobs::JobAccounts;
+use crate::log::{Kind, Log};
 use crate::metrics::Metrics;
 use crate::process::owner_of;
 use crate::programs::{Program, Programs};
 use crate::quiet::Watch;
 use crate::snapshot::RecentMoves;
 use crate::together::Together;
+use crate::waits::Waiting;
 use crate::{OwnedProcess, Owner, Peer, enrolments};
 
 /// The machine that the daemon manages.
@@ -53,6 +55,8 @@ pub struct Service {
     processor: Option<String>,
     /// Which other threads run on the cores of programs that are measured.
     quiet: Watch,
+    /// Which programs that are to answer at once wait for their CPUs.
+    waiting: Waiting,
     together: Together<ProgramId>,
     own_cpus: OwnCpus,
     /// The last moves; shown by `top`.
@@ -61,6 +65,10 @@ pub struct Service {
     detached: BTreeSet<u32>,
     /// First processes whose management is not published yet.
     new_roots: Vec<u32>,
+    /// What came and went since the log was last written.
+    pub log: Log,
+    /// Moves that were refused until the last step, by reason.
+    refusals: BTreeMap<String, u64>,
     started: Instant,
 }
 
@@ -126,11 +134,14 @@ impl Service {
                 &std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default(),
             ),
             quiet: Watch::default(),
+            waiting: Waiting::default(),
             together: Together::default(),
             own_cpus: OwnCpus::default(),
             recent_moves: RecentMoves::default(),
             detached: BTreeSet::new(),
             new_roots: Vec::new(),
+            log: Log::default(),
+            refusals: BTreeMap::new(),
             started: Instant::now(),
         }
     }
@@ -185,7 +196,15 @@ impl Service {
         };
         match done {
             Ok(reply) => (vec![reply], effect),
-            Err(failure) => (vec![failure.into()], Effect::None),
+            Err(failure) => {
+                // What is not known is asked for all the time, by numbers of processes that ended.
+                if !matches!(failure, Failure::NotManaged { .. }) {
+                    let (what, uid) = (asked(&call.request), peer.uid);
+                    let line = format!("{what}, as user {uid} asks, is refused: {failure}");
+                    self.log.add(Kind::RefusedRequest, line);
+                }
+                (vec![failure.into()], Effect::None)
+            }
         }
     }
 
@@ -277,6 +296,16 @@ impl Service {
             managed.machine_mut().set_identity(id, identity);
         }
         self.new_roots.extend(roots.iter().map(OwnedProcess::pid));
+        let first = pids.first().copied().unwrap_or_default();
+        let by = match peer.pid == std::process::id() {
+            true => "by a rule".to_owned(),
+            false => format!("as user {} asks", peer.uid),
+        };
+        let class = wanted.class;
+        self.log.add(
+            Kind::Managed,
+            format!("{name} (process {first}, user {owner}) is managed, class {class}, {by}"),
+        );
         let program = Program {
             name,
             class: wanted.class,
@@ -357,9 +386,29 @@ impl Service {
             let report = managed.machine_mut().release_program(id);
             released.restored += count(report.restored);
             released.failed.extend(report.failed.iter().map(ToString::to_string));
+            let name = self.programs.get(id).map_or("", |program| program.name.as_str());
+            let (uid, restored) = (peer.uid, report.restored);
+            self.log.add(
+                Kind::Released,
+                format!("{name} is released as user {uid} asks: {restored} threads restored"),
+            );
             self.programs.remove(id);
         }
         Ok(released)
+    }
+}
+
+/// What is asked for, for a log.
+fn asked(request: &Request) -> String {
+    match request {
+        Request::Enrol { name, .. } => format!("to manage {name}"),
+        Request::Attach { name, .. } => format!("to manage {name}, which runs"),
+        Request::Detach => "to release a process".to_owned(),
+        Request::Reload => "to read the configuration again".to_owned(),
+        Request::GetInterfaceDescription { interface } => format!("to describe {interface}"),
+        Request::GetInfo | Request::Status | Request::Snapshot | Request::Why { .. } => {
+            "to say what is managed".to_owned()
+        }
     }
 }
 

@@ -76,7 +76,7 @@ mod trust;
 pub use ability::{Abilities, MOST_URGENT, Privilege, boost_ability};
 pub use actuator::{Actuator, ActuatorError};
 pub use affinity::{allowed, pin};
-pub use cgroup::Cgroups;
+pub use cgroup::{Cgroups, Share};
 pub use groups::{GroupKey, Grouping, share_one_group};
 pub use journal::JournalError;
 pub use kernel::{ThreadError, ThreadKey};

@@ -2,6 +2,7 @@
 
 pub mod actuate;
 mod birth;
+pub mod confines;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod inheriting;

@@ -26,6 +26,8 @@ pub struct Advice {
     pub others: Others,
     /// Would anything be changed?
     pub changes: bool,
+    /// What there is to gain on this machine, in words.
+    pub prospects: String,
     /// What would be done on the whole, in words.
     pub conclusion: String,
     /// What that should gain; none where nothing is predicted, or nothing would be changed.
@@ -74,6 +76,8 @@ pub struct Program {
     pub name: String,
     /// Its first process.
     pub process: u32,
+    /// Is it a shell that came while programs were watched? Such a one has ended soon, as a rule.
+    pub is_passing: bool,
     /// Did it end while it was watched?
     pub ended: bool,
     /// The process of Symbiont that manages it already.

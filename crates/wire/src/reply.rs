@@ -83,6 +83,10 @@ pub struct Status {
     pub programs: Vec<ProgramStatus>,
     /// Moves since the start, by what became of them.
     pub moves: BTreeMap<String, u64>,
+    /// Why moves were `refused`, and why they were `withheld` (once for each quantum in which one was wanted): how
+    /// often for each reason.
+    #[serde(default)]
+    pub reasons: BTreeMap<String, BTreeMap<String, u64>>,
     /// What the daemon itself uses.
     pub usage: Usage,
     /// By how much more speed it expects, over all decisions so far, of the co-runners that it chose than of co-runners
@@ -143,6 +147,10 @@ pub struct ProgramStatus {
     /// Of a program of class `alone`: other threads that ran on its cores.
     #[serde(default)]
     pub quiet: Option<Quiet>,
+    /// Of a program of class `latency` that waits for its CPUs: how long, and what else uses them; none while it hardly
+    /// waits.
+    #[serde(default)]
+    pub waits: Option<Waits>,
     /// The programs that it shared cores with; none where the policy does not learn from them.
     #[serde(default)]
     pub next_to: Vec<NextToProgram>,
@@ -179,7 +187,21 @@ pub struct Quiet {
     pub trouble: Option<String>,
 }
 
-/// Threads of one name that ran on the cores of a program that is measured.
+/// A program that is to answer at once waits for its CPUs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Waits {
+    /// Share of the time in which it was ready to run for which it waited for a CPU, 0 to 1.
+    pub share: f64,
+    /// Over how long that was found, seconds.
+    pub over_s: f64,
+    /// The hardware threads that its threads waited for, as a list.
+    pub cpus: String,
+    /// Threads of others that ran there meanwhile, as far as known, most CPU time first.
+    pub by: Vec<Intruder>,
+}
+
+/// Threads of one name that ran on the cores of another program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub struct Intruder {

@@ -45,6 +45,9 @@ pub struct ManagerStatus {
     pub quantum_ms: f64,
     /// Moves since its start, by what became of them.
     pub moves: BTreeMap<String, u64>,
+    /// Why moves were `refused`, and why they were `withheld`: how often for each reason.
+    #[serde(default)]
+    pub reasons: BTreeMap<String, BTreeMap<String, u64>>,
     /// What it uses.
     pub usage: Usage,
 }

@@ -30,12 +30,14 @@ pub struct Circumstances<'c> {
     pub daemon: Option<Daemon>,
     /// Does it take more rights to start a daemon for the machine?
     pub needs_sudo: bool,
+    /// What there is to gain on this machine.
+    pub prospects: String,
     /// What limits the advice.
     pub notes: Vec<String>,
 }
 
 /// What is to be said.
-pub fn advice(account: &Account, known: Circumstances<'_>) -> Advice {
+pub fn advice(account: &Account, mut known: Circumstances<'_>) -> Advice {
     let summary = account.summary.report();
     let watched_s = account.watched().as_secs_f64();
     let cpus_used = |program: &ProgramSummary| match watched_s > 0.0 {
@@ -64,11 +66,11 @@ pub fn advice(account: &Account, known: Circumstances<'_>) -> Advice {
         speed_now: speeds.now / speeds.time,
         speed_planned: speeds.planned / speeds.time,
     });
-    let policy = Policy { predicts, ..known.policy };
+    let policy = Policy { predicts, ..std::mem::take(&mut known.policy) };
     let conclusion = conclusion(account, &policy, &programs, known.busy_from);
-    let mut notes = known.notes;
+    let mut notes = std::mem::take(&mut known.notes);
     let apply = match changes {
-        true => commands(&policy, &programs, known.daemon.as_ref(), known.needs_sudo),
+        true => commands(&known, &policy, &programs),
         false => Vec::new(),
     };
     if let Some(daemon) = known.daemon.as_ref().filter(|d| changes && d.policy != policy.name) {
@@ -88,6 +90,7 @@ pub fn advice(account: &Account, known: Circumstances<'_>) -> Advice {
         programs,
         others,
         changes,
+        prospects: known.prospects,
         conclusion,
         gain,
         daemon: known.daemon,
@@ -135,6 +138,7 @@ fn busy(
     Program {
         name: job.name.clone(),
         process: job.process,
+        is_passing: job.is_passing,
         ended,
         managed_by: if ended { None } else { (known.manager)(job.process) },
         threads: seen.most_threads,
@@ -196,29 +200,27 @@ fn conclusion(account: &Account, policy: &Policy, programs: &[Program], busy_fro
 }
 
 /// What a user types to have it so.
-fn commands(
-    policy: &Policy,
-    programs: &[Program],
-    daemon: Option<&Daemon>,
-    needs_sudo: bool,
-) -> Vec<String> {
+fn commands(known: &Circumstances<'_>, policy: &Policy, programs: &[Program]) -> Vec<String> {
+    // A shell that came meanwhile has ended when the user has read this.
+    let pids: Vec<String> = programs
+        .iter()
+        .filter(|program| !program.ended && program.managed_by.is_none())
+        .filter(|program| !program.is_passing)
+        .map(|program| program.process.to_string())
+        .collect();
+    if pids.is_empty() {
+        return Vec::new();
+    }
     let mut commands = Vec::new();
-    if daemon.is_none() {
-        let sudo = if needs_sudo { "sudo " } else { "" };
+    if known.daemon.is_none() {
+        let sudo = if known.needs_sudo { "sudo " } else { "" };
         let policy = match policy.name == symbiont_policy::DEFAULT {
             true => String::new(),
             false => format!(" --policy {}", policy.name),
         };
         commands.push(format!("{sudo}symbiont daemon{policy} &"));
     }
-    let pids: Vec<String> = programs
-        .iter()
-        .filter(|program| !program.ended && program.managed_by.is_none())
-        .map(|program| program.process.to_string())
-        .collect();
-    if !pids.is_empty() {
-        commands.push(format!("symbiont attach --pid {}", pids.join(",")));
-    }
+    commands.push(format!("symbiont attach --pid {}", pids.join(",")));
     commands
 }
 

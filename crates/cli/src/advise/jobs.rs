@@ -16,6 +16,7 @@
 //! - Programs that a script started are jobs once they are old enough
 //!   (`programs_of_a_script_are_jobs_once_they_are_grown`).
 //! - Another process group is another job (`another_process_group_is_another_job`).
+//! - A shell that came meanwhile is a passing one (`shells_that_came_meanwhile_pass`).
 //! - A process keeps its job when its parent ends (`an_orphan_stays_in_its_job`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,8 @@ pub struct Job {
     pub process: u32,
     /// The name of its program.
     pub name: String,
+    /// Is it a shell that was not there yet when watching began? Such a one ends soon, as a rule.
+    pub is_passing: bool,
 }
 
 /// Which job each process belongs to.
@@ -151,14 +154,20 @@ impl Jobs {
         });
         // The name may be another one since an exec.
         let (process, name) = (first.process, first.found.name.clone());
-        self.jobs.insert(program, Job { process, name });
+        let is_old = self.members.get(&process).is_none_or(|member| member.is_old);
+        let is_passing = !is_old && is_shell(&name);
+        self.jobs.insert(program, Job { process, name, is_passing });
         program
     }
 }
 
+fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name.trim_start_matches('-'))
+}
+
 /// The first process of the job, and whether that is final; none of an empty chain.
 fn job_of(chain: &[Link]) -> Option<(&Link, bool)> {
-    let is_program = |link: &Link| !SHELLS.contains(&link.found.name.trim_start_matches('-'));
+    let is_program = |link: &Link| !is_shell(&link.found.name);
     let first = chain.iter().rposition(is_program).unwrap_or(0);
     let above = chain.get(first..)?;
     let grown = above.iter().position(|link| link.is_grown);
@@ -228,6 +237,18 @@ mod tests {
         gives(&given[3..], &[(13, "sh 10"), (14, "sh 12")]);
         let given = sorted(&mut jobs, &world, 1600);
         gives(&given[3..], &[(13, "gcc 13"), (14, "sed 14")]);
+    }
+
+    #[test]
+    fn shells_that_came_meanwhile_pass() {
+        let mut jobs = Jobs::default();
+        let mut world = vec![(10, "bash", 1, 10), (20, "sh", 10, 20)];
+        sorted(&mut jobs, &world, 0);
+        world.extend([(30, "sh", 10, 30), (40, "xz", 10, 40)]);
+        sorted(&mut jobs, &world, 500);
+        let passing = [10, 20, 30, 40]
+            .map(|process| jobs.get(jobs.program_of(process).unwrap()).unwrap().is_passing);
+        assert_eq!(passing, [false, false, true, false]);
     }
 
     #[test]

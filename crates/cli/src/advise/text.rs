@@ -19,8 +19,8 @@ const MOST: usize = 4;
 pub fn text(advice: &Advice) -> String {
     let machine = &advice.machine;
     let cpus = count(u64::from(machine.hardware_threads), "CPU");
-    let mut lines =
-        vec![format!("Watched for {:.1} s on {cpus}; nothing was changed.", advice.watched_s)];
+    let mut lines = paragraph(&format!("In short: {}.", clean(&advice.prospects)), "  ");
+    lines.push(format!("Watched for {:.1} s on {cpus}; nothing was changed.", advice.watched_s));
     let policy = &advice.policy;
     let what = clean(policy.choice.as_ref().unwrap_or(&policy.summary));
     lines.extend(paragraph(&format!("Policy {}: {what}.", policy.name), "  "));

@@ -73,7 +73,7 @@ impl<W: Wait> Watch<W> {
             observer
                 .enrol_in(program, process)
                 .with_context(|| format!("--pid {process} cannot be watched"))?;
-            jobs.insert(program, Job { process, name: found.name });
+            jobs.insert(program, Job { process, name: found.name, is_passing: false });
         }
         Ok(Self { observer, subject: Subject::Named(jobs), ended: false })
     }

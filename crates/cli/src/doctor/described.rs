@@ -9,6 +9,7 @@ use symbiont_topology::{Core, CoreKind, CpuSet, Origin, Topology};
 
 use super::text::{hanging, wrapped};
 use crate::described::Described;
+use crate::prospects::prospects;
 
 /// What nothing is known of.
 const NOT_KNOWN: &str = "counting, watching, placing and priorities depend on that machine's kernel and processor: \
@@ -17,6 +18,8 @@ const NOT_KNOWN: &str = "counting, watching, placing and priorities depend on th
 /// Findings about a machine that only its description is of.
 #[derive(Debug, Serialize)]
 pub struct DescribedFindings {
+    /// What there would be to gain, in a line.
+    in_short: String,
     topology: Topology,
     core_types: Vec<CoreType>,
     /// Files that were not understood.
@@ -60,11 +63,14 @@ impl DescribedFindings {
         };
         let choices = policies().iter().filter_map(choice).collect();
         let core_types = core_types(&topology);
-        Self { topology, core_types, left_out, choices, not_known: NOT_KNOWN }
+        let in_short = prospects(&topology, &support);
+        Self { in_short, topology, core_types, left_out, choices, not_known: NOT_KNOWN }
     }
 
     pub fn text(&self) -> String {
-        let mut text = match self.topology.origin() {
+        let short = format!("{}, if events can be counted there", self.in_short);
+        let mut text = hanging("In short:", &short, 10) + "\n";
+        text += &match self.topology.origin() {
             Origin::Host => "Machine\n".to_owned(),
             Origin::SysTree(path) => format!("Machine (copy of /sys in {path})\n"),
             Origin::HwlocXml(path) => format!("Machine (export of hwloc, {path})\n"),

@@ -15,6 +15,8 @@ pub fn trials() -> Vec<Trial> {
         trial("without_a_daemon_a_run_keeps_its_core_too", private),
         trial("an_intrusion_is_reported_at_the_end_of_what_is_measured", || intrusion(false)),
         trial("a_daemon_reports_an_intrusion", || intrusion(true)),
+        trial("what_a_latency_program_waits_for_is_named", waits),
+        trial("the_log_says_what_comes_and_goes", log),
     ]
 }
 
@@ -85,6 +87,8 @@ fn not_alone() {
         let second = service.place.run(report, &["echo", "ran"]).output().unwrap();
         refused(second, "1 of 2 cores are kept for other programs");
     }
+    let log = service.log();
+    assert!(log.contains("to manage echo, as user ") && log.contains(", is refused: "), "{log}");
     measured.kill_all();
     // One after the other each has its core.
     for _ in 0..4 {
@@ -123,6 +127,56 @@ fn private() {
     program.kill_all();
 }
 
+/// A shell by another name that keeps a CPU busy, unmanaged.
+fn intruder(place: &Place, cpu: &str) -> std::process::Child {
+    let named = place.path("intruder");
+    std::os::unix::fs::symlink("/bin/sh", &named).unwrap();
+    let mut taskset = std::process::Command::new("taskset");
+    taskset.args(["-c", cpu]).arg(named).args(["-c", BUSY]);
+    taskset.spawn().unwrap()
+}
+
+fn waits() {
+    if !has_two_cpus() {
+        return;
+    }
+    let service = Service::start("stay");
+    let fast = start(&service.place, &["--class", "latency"]);
+    wait_until("it has its CPU", || ["0", "1"].contains(&allowed(fast.id()).as_str()));
+    let mut intruder = intruder(&service.place, &allowed(fast.id()));
+    let named = || {
+        let programs = service.programs();
+        programs.first().is_some_and(|one| one["waits"]["by"].to_string().contains("intruder"))
+    };
+    wait_until("what it waits for is named", named);
+    let said = |words: &[&str]| String::from_utf8_lossy(&service.client(words).stdout).into_owned();
+    for text in [said(&["status"]), said(&["top", "--once"])] {
+        assert!(text.contains("latency not met: ") && text.contains("intruder"), "{text}");
+    }
+    assert_eq!(service.log().matches("does not answer at once").count(), 1, "{}", service.log());
+    intruder.kill().unwrap();
+    intruder.wait().unwrap();
+    fast.kill_all();
+}
+
+fn log() {
+    let service = Service::start("stay");
+    let program = start(&service.place, &[]);
+    wait_until("it is managed", || service.programs().len() == 1);
+    assert!(service.client(&["reload"]).status.success());
+    assert!(service.client(&["detach", "--pid", &program.id().to_string()]).status.success());
+    let lines = [
+        format!("sh (process {}, user 0) is managed, class normal, as user 0 asks", program.id()),
+        "read again, as user 0 asks: policy stay, ".to_owned(),
+        "sh is released as user 0 asks: ".to_owned(),
+    ];
+    let uid = rustix::process::getuid().as_raw();
+    for line in lines.map(|line| line.replace("user 0", &format!("user {uid}"))) {
+        wait_until(&line, || service.log().contains(&line));
+    }
+    program.kill_all();
+}
+
 /// Another program is started by the test on the core that is kept for one that is measured.
 fn intrusion(by_daemon: bool) {
     if !has_two_cpus() {
@@ -143,11 +197,7 @@ fn intrusion(by_daemon: bool) {
         measured.is_some_and(|process| ["0", "1"].contains(&allowed(process).as_str()))
     });
     let (measured, cpu) = (measured.unwrap(), allowed(measured.unwrap()));
-    let mut taskset = std::process::Command::new("taskset");
-    let named = place.path("intruder");
-    std::os::unix::fs::symlink("/bin/sh", &named).unwrap();
-    taskset.args(["-c", &cpu]).arg(named).args(["-c", BUSY]);
-    let mut intruder = taskset.spawn().unwrap();
+    let mut intruder = intruder(place, &cpu);
     // For several windows: `run` asks the daemon twice a second, and what it hears last before its program's end
     // is what it reports.
     let heard = |service: &Service| {

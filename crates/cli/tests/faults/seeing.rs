@@ -9,6 +9,7 @@ use crate::trials::{own_cpus, skip, trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("phases_are_seen_by_tracepoints_or_it_is_said_why_not", by_tracepoints),
+        trial("what_a_process_may_not_use_is_said", confined),
         trial("a_core_that_is_said_to_be_slower_is_so_for_the_policy", slower),
     ]
 }
@@ -50,6 +51,30 @@ fn by_tracepoints() {
     let findings = report["findings"].as_array().expect("a list");
     assert!(findings.iter().any(|f| f["name"] == "changes of joint state"), "{report}");
     assert_eq!(report["put_back"]["failed"], serde_json::json!([]), "{report}");
+}
+
+/// By a mask, as in a smaller cpuset.
+fn confined() {
+    let cpus = own_cpus();
+    if cpus.len() < 2 {
+        return skip("there is one CPU only");
+    }
+    let (place, symbiont) = (Place::new(), env!("CARGO_BIN_EXE_symbiont"));
+    let said = |words: &[&str]| {
+        let mut taskset = std::process::Command::new("taskset");
+        taskset.args(["-c", &cpus[0].to_string(), symbiont]).args(words);
+        let output = taskset.output().expect("taskset starts");
+        assert!(output.status.success(), "{output:?}");
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output))
+    };
+    let doctor = said(&["doctor"]);
+    assert!(doctor.starts_with("In short: "), "{doctor}");
+    assert!(doctor.contains(&format!("may use         CPUs {} of ", cpus[0])), "{doctor}");
+    let state_dir = place.state_dir();
+    let state_dir = state_dir.to_str().expect("UTF-8");
+    let run = ["run", "--state-dir", state_dir, "--report", "text", "--", "sleep", "0.3"];
+    let report = said(&run);
+    assert!(report.contains(" hardware threads of which it may use 1"), "{report}");
 }
 
 fn slower() {

@@ -4,7 +4,8 @@ use super::*;
 
 fn figures(done: u64, quanta: u64) -> Figures {
     let moves = [("done".to_owned(), done), ("refused".to_owned(), 0)].into();
-    Figures { moves, quanta, quantum: Duration::from_millis(100), ..Figures::default() }
+    let reasons = [("withheld".to_owned(), [("too soon".to_owned(), 2 * done)].into())].into();
+    Figures { moves, reasons, quanta, quantum: Duration::from_millis(100), ..Figures::default() }
 }
 
 fn lines(metrics: &Metrics) -> Vec<String> {
@@ -23,6 +24,7 @@ fn moves_are_counted_by_policy_and_outcome() {
         "symbiont_moves_total{policy=\"phases\",outcome=\"done\"} 5",
         "symbiont_moves_total{policy=\"random\",outcome=\"done\"} 7",
         "symbiont_moves_total{policy=\"random\",outcome=\"refused\"} 0",
+        "symbiont_moves_not_made_total{policy=\"random\",outcome=\"withheld\",reason=\"too soon\"} 14",
         "symbiont_quanta_total 3",
         "symbiont_quantum_seconds 0.1",
     ] {

@@ -19,6 +19,9 @@ pub struct ManagerReport {
     pub quantum_ms: f64,
     /// Of the machine.
     pub hardware_threads: usize,
+    /// Of these, those that the program might use by its mask and cpuset at its begin.
+    #[serde(default)]
+    pub usable: usize,
     /// Was nothing changed?
     pub dry_run: bool,
     /// How new threads were found.
@@ -75,6 +78,9 @@ pub struct Moves {
     pub withheld: u64,
     /// Why moves were refused, and how often.
     pub reasons: BTreeMap<String, u64>,
+    /// Why moves were withheld, and how often: once for each quantum in which one was wanted.
+    #[serde(default)]
+    pub withheld_reasons: BTreeMap<String, u64>,
 }
 
 /// How late the loop woke.

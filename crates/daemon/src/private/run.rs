@@ -1,7 +1,6 @@
 //! The loop of a run's manager, from the first step to the report.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -10,16 +9,19 @@ use symbiont_control::{Controller, Step, Summary};
 use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::{LinuxError, LinuxMachine, Wait};
 use symbiont_linux::observe::Method;
-use symbiont_machine::{Machine, Outcome, Program};
+use symbiont_machine::{Machine, Program};
 use symbiont_planner::Planner;
 use symbiont_policy::{LearnedPairs, Policy};
+use symbiont_topology::CpuSet;
 use symbiont_trace::{Header, Recorder};
 
 use super::held::Held;
 use super::report::{ManagerReport, Moves, RestoreOutcome};
 use super::{Plan, TOLERATED};
+use crate::explain;
 use crate::masks::{doubted, suspected};
-use crate::quiet::{Host, Watch};
+use crate::occupants::Host;
+use crate::quiet::Watch;
 
 /// Runs the loop, and gives what the policy has learned; never fails as a whole, for what is applied must be restored.
 pub(super) fn run<M: Machine<Error = LinuxError>>(
@@ -55,7 +57,6 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
     let topology = machine.topology().clone();
     let controller = Controller::new(machine, policy, Planner::new(plan.bounds));
     let mut controller = controller.tolerating(TOLERATED).holding(plan.holding);
-    let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
     let (mut quiet, mut own_cpus) = (Watch::default(), OwnCpus::default());
     let mut each = |step: &Step| {
         if !plan.dry_run {
@@ -64,7 +65,10 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
             // Where it cannot, it is named among the others.
             let _ = own_cpus.keep_off(&quiet.cpus());
         }
-        note_reasons(&mut reasons, step);
+        if report.usable == 0 {
+            let all = step.sample.threads.iter().map(|thread| &thread.allowed);
+            report.usable = all.fold(CpuSet::new(), |all, cpus| all.union(cpus)).len();
+        }
         held.note(&step.sample);
         if let Some(summary) = &mut summary {
             summary.add(&step.sample, &step.characterizations, &step.placement);
@@ -113,7 +117,8 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
         refused: tally.refused,
         not_enforced: tally.not_enforced,
         withheld: tally.withheld.values().sum(),
-        reasons,
+        reasons: tally.refusals.clone(),
+        withheld_reasons: explain::withheld(tally),
     };
     report.summary = summary.map(|summary| summary.report()).unwrap_or_default();
     (controller.into_machine(), report, learned)
@@ -129,20 +134,6 @@ pub(super) fn keep(plan: &Plan<'_>, learned: Option<LearnedPairs>) -> Option<Str
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let owned = panic.downcast_ref::<String>().map(String::as_str);
     owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
-}
-
-fn note_reasons(reasons: &mut BTreeMap<String, u64>, step: &Step) {
-    /// More different reasons than this are not distinguished.
-    const MOST: usize = 16;
-    for outcome in &step.outcomes {
-        if let Outcome::Refused(why) = outcome {
-            if let Some(count) = reasons.get_mut(why) {
-                *count += 1;
-            } else if reasons.len() < MOST {
-                reasons.insert(why.clone(), 1);
-            }
-        }
-    }
 }
 
 /// Restores everything, and completes the report. `start`: CPU time until the

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
+use std::io;
 
-use symbiont_linux::occupancy::CpuTime;
+use symbiont_linux::occupancy::{Bystander, CpuTime};
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{Assignment, Program, ThreadSample};
 use symbiont_topology::PuId;

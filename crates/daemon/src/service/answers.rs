@@ -81,6 +81,7 @@ impl Service {
                 .map(|(id, program)| self.program(managed, id, program, peer))
                 .collect(),
             moves: explain::moves(managed.tally()),
+            reasons: explain::reasons(managed.tally()),
             usage: Usage {
                 cpu_s: cost.cpu.as_secs_f64(),
                 quanta: managed.tally().quanta,
@@ -148,6 +149,7 @@ impl Service {
             roots: program.roots.iter().take(8).map(OwnedProcess::pid).collect(),
             managed_s: program.since.elapsed().as_secs_f64(),
             quiet: self.quiet.report(id),
+            waits: self.waiting.of(id),
             next_to: next_to.collect(),
             ..status
         }

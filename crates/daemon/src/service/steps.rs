@@ -6,10 +6,11 @@ use symbiont_machine::{Machine, Sample};
 
 use super::{Managed, Service};
 use crate::jobs::JobOf;
+use crate::log::Kind;
 use crate::metrics::{Figures, Own};
+use crate::occupants::Host;
 use crate::programs::Program;
-use crate::quiet::Host;
-use crate::{enrolments, explain};
+use crate::{enrolments, explain, waits};
 
 impl Service {
     /// Looks after a step what ended and what changed its user; gives lines for the log.
@@ -19,6 +20,17 @@ impl Service {
         self.recent_moves.note(step, &self.programs);
         let sample = &step.sample;
         log.extend(self.look_for_intruders(managed, sample));
+        for (id, waits) in self.waiting.check(sample, &step.characterizations, &mut Host) {
+            let name = self.programs.get(id).map_or("", |program| program.name.as_str());
+            log.push(waits::line(name, &waits));
+        }
+        for (why, count) in &managed.tally().refusals {
+            let before = self.refusals.insert(why.clone(), *count).unwrap_or(0);
+            if *count > before {
+                let line = format!("the kernel refused {} moves: {why}", count - before);
+                self.log.add(Kind::RefusedMove, line);
+            }
+        }
         let ended = self.programs.ended(sample);
         let strangers = self.programs.strangers(sample);
         for id in ended {
@@ -61,6 +73,8 @@ impl Service {
         let losses = machine.losses();
         let figures = Figures {
             moves: explain::moves(managed.tally()),
+            reasons: explain::reasons(managed.tally()),
+            waiting: self.waiting.count(),
             quanta: managed.tally().quanta,
             quanta_late: machine.lateness().missed,
             threads_seen: managed.tally().threads,

@@ -36,6 +36,13 @@ impl Hierarchy {
         Some(self.point.join(below))
     }
 
+    /// The least positive number of a cgroup and of those above it.
+    fn least(&self, cgroup: &str, read: impl Fn(&Path) -> Option<f64>) -> Option<f64> {
+        let start = self.directory(cgroup)?;
+        let above = start.ancestors().take_while(|dir| dir.starts_with(&self.point));
+        above.filter_map(read).filter(|number| *number > 0.0 && number.is_finite()).reduce(f64::min)
+    }
+
     /// The first file that answers, from a cgroup upwards to the mount's root.
     fn nearest<T>(&self, cgroup: &str, read: impl Fn(&Path) -> Option<T>) -> Option<T> {
         let start = self.directory(cgroup)?;
@@ -176,6 +183,53 @@ impl Cgroups {
     }
 }
 
+/// What the cgroups of a process leave it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Share {
+    /// The cgroup of its cpuset, if it is not the topmost one.
+    pub cgroup: Option<String>,
+    /// May no other cpuset use its CPUs? None: not known.
+    pub is_exclusive: Option<bool>,
+    /// CPU time over time that it may use, the least of its cgroup and those above.
+    pub quota: Option<f64>,
+}
+
+impl Cgroups {
+    /// What the cgroups of a process leave it.
+    #[must_use]
+    pub fn share(&self, process: u32) -> Share {
+        let path = cpuset_path(process).unwrap_or_default();
+        let read = |dir: &Path, file: &str| fs::read_to_string(dir.join(file)).ok();
+        let is_exclusive = match (&self.cpuset, &self.unified) {
+            (Some(v1), _) => v1
+                .nearest(&path, |dir| read(dir, "cpuset.cpu_exclusive"))
+                .map(|text| text.trim() == "1"),
+            (None, Some(v2)) => v2
+                .nearest(&path, |dir| read(dir, "cpuset.cpus.partition"))
+                .map(|text| matches!(text.trim(), "root" | "isolated")),
+            (None, None) => None,
+        };
+        let groups =
+            ProcessCGroups::from_file(format!("/proc/{process}/cgroup")).map(|groups| groups.0);
+        let groups = groups.unwrap_or_default();
+        let cpu = groups.iter().find(|g| g.controllers.iter().any(|c| c == "cpu"));
+        let unified = groups.iter().find(|g| g.hierarchy == 0);
+        let quota = match (&self.cpu, cpu, &self.unified, unified) {
+            (Some(v1), Some(group), ..) => v1.least(&group.pathname, |dir| {
+                let number = |file| read(dir, file)?.trim().parse::<f64>().ok();
+                Some(number("cpu.cfs_quota_us")? / number("cpu.cfs_period_us")?)
+            }),
+            (_, _, Some(v2), Some(group)) => v2.least(&group.pathname, |dir| {
+                let text = read(dir, "cpu.max")?;
+                let (quota, period) = text.trim().split_once(' ')?;
+                Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
+            }),
+            _ => None,
+        };
+        Share { cgroup: (path.len() > 1).then_some(path), is_exclusive, quota }
+    }
+}
+
 /// The group that `/proc/PID/autogroup` names. It is empty for a process none
 /// of whose ancestors made a session (kernel threads and what they or init
 /// started): those compete in the root group.
@@ -231,6 +285,22 @@ mod tests {
         assert_eq!(cgroups.weighted(&unified, "/x"), "/");
         let read = |dir: &Path| fs::read_to_string(dir.join("cpuset.cpus.effective")).ok();
         assert_eq!(unified.nearest("/a/b/c", read).unwrap(), "0-7");
+    }
+
+    #[test]
+    fn the_least_quota_above_a_cgroup_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        fs::write(dir.path().join("a/cpu.max"), "150000 100000\n").unwrap();
+        fs::write(dir.path().join("a/b/cpu.max"), "max 100000\n").unwrap();
+        let unified = Hierarchy { root: "/".into(), point: dir.path().to_owned() };
+        let read = |dir: &Path| {
+            let text = fs::read_to_string(dir.join("cpu.max")).ok()?;
+            text.split_once(' ')?.0.parse::<f64>().ok()
+        };
+        assert_eq!(unified.least("/a/b", read), Some(150_000.0));
+        assert_eq!(unified.least("/c", read), None);
+        assert_eq!(unified.least("/a", |_| Some(-1.0)), None, "none is set in the first version");
     }
 
     #[test]

@@ -4,7 +4,9 @@ use super::*;
 /// What `accounted` saw, as advice.
 fn of(account: &Account, notes: &[&str], daemon: Option<Daemon>) -> Advice {
     let topology = Topology::synthetic("core:2 smt:2").unwrap();
-    let job = |id: ProgramId| Some(Job { process: 1000 + id.0, name: format!("p{}", id.0) });
+    let job = |id: ProgramId| {
+        Some(Job { process: 1000 + id.0, name: format!("p{}", id.0), is_passing: id.0 == 9 })
+    };
     advice(
         account,
         Circumstances {
@@ -14,6 +16,7 @@ fn of(account: &Account, notes: &[&str], daemon: Option<Daemon>) -> Advice {
             manager: &|process| (process == 1002).then_some(7),
             busy_from: 0.05,
             daemon,
+            prospects: "little to gain here".into(),
             needs_sudo: true,
             notes: notes.iter().map(|note| (*note).to_owned()).collect(),
         },
@@ -42,6 +45,17 @@ fn busy_programs_are_listed_and_the_rest_is_summed_up() {
     let first = &advice.programs[0];
     assert_eq!(first.co_runners.with[0].process, 1002);
     assert_eq!((first.threads, first.ended, first.managed_by), (1, false, None));
+}
+
+#[test]
+fn a_shell_that_came_meanwhile_is_not_to_be_attached() {
+    let (one, sibling, _) = siblings();
+    let threads = [(1, 1, one, 1.0), (9, 9, sibling, 1.0)];
+    let advice = of(&accounted(&threads, &[(1, one), (9, sibling)], 11), &[], None);
+    assert_eq!(advice.programs.len(), 2);
+    assert_eq!(advice.apply[1], "symbiont attach --pid 1001");
+    let advice = of(&accounted(&threads[1..], &[(9, sibling)], 11), &[], None);
+    assert_eq!((advice.changes, advice.apply.len()), (true, 0));
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn quiet() -> Advice {
         busy_from: 0.05,
         programs: vec![program("make", 4711)],
         others: Others { programs: 38, cpus_used: 0.021 },
+        prospects: "little to gain here: no SMT".into(),
         conclusion: "Nothing to change: auto would leave the busy program to the OS (one domain)."
             .into(),
         ..Advice::default()

@@ -79,6 +79,8 @@ pub fn daemon(threads: u32) -> Snapshot {
                 ("refused".to_owned(), 0),
             ]
             .into(),
+            reasons: [("withheld".to_owned(), [("it was moved lately".to_owned(), 7)].into())]
+                .into(),
             usage: Usage {
                 cpu_s: 3.2,
                 quanta: 18_250,

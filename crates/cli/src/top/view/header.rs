@@ -4,6 +4,7 @@ use symbiont_wire::{ManagerStatus, Snapshot};
 
 use super::super::clean::{clean, cut};
 use super::super::screen::{Row, Screen};
+use crate::quiet::waits_words;
 
 /// Lines of the header, no wider than the terminal.
 pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
@@ -32,7 +33,11 @@ pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
             "start one: `systemctl start symbiontd`, or `symbiont daemon`".to_owned(),
         ],
     };
-    lines.extend(now.notes.iter().map(|note| format!("note: {}", clean(note))).take(2));
+    let waits = now.programs.iter().filter_map(|program| {
+        Some(format!("{}: {}", clean(&program.name), waits_words(program.waits.as_ref()?)))
+    });
+    let notes = now.notes.iter().map(|note| format!("note: {}", clean(note)));
+    lines.extend(waits.take(2).chain(notes).take(2));
     lines.iter().map(|line| cut(line, columns)).collect()
 }
 

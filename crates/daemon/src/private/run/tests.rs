@@ -7,7 +7,7 @@ use symbiont_linux::machine::CountOptions;
 use symbiont_linux::observe::Choice;
 use symbiont_machine::Placement;
 use symbiont_machine::test_support::FakeMachine;
-use symbiont_machine::{Move, Sample, Support};
+use symbiont_machine::{Move, Outcome, Sample, Support};
 use symbiont_planner::Bounds;
 use symbiont_policy::{LearnedPairs, LearnedProgram, NextTo, Settings, View};
 use symbiont_topology::{CoreKind, Topology};
