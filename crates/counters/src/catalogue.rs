@@ -125,6 +125,8 @@ pub struct Oracles {
     pub perf: Option<String>,
     /// `Unit` of the events in that folder, on hybrid processors.
     pub perf_unit: Option<String>,
+    /// Folders of other processors that the catalogue is for; what they list is the same.
+    pub also: Vec<String>,
     /// Name of the PMU in libpfm4.
     pub libpfm: Option<String>,
 }

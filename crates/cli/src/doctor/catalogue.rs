@@ -309,8 +309,14 @@ fn processors(rule: &CpuRule) -> String {
             format!("{vendor} family {family}{models}{}", kind.unwrap_or_default())
         }
         CpuRule::Power { versions } => format!("PVR version {}", hex(versions)),
-        CpuRule::Arm { implementer, parts } => {
-            format!("MIDR implementer {implementer:#x} part {}", hex(parts))
+        CpuRule::Arm { implementer, parts, revisions } => {
+            let revision = |packed: u32| format!("r{}p{}", packed >> 4, packed & 0xf);
+            let revisions = match *revisions {
+                None => String::new(),
+                Some((first, 0xff)) => format!(" from {} on", revision(first)),
+                Some((first, last)) => format!(" {} to {}", revision(first), revision(last)),
+            };
+            format!("MIDR implementer {implementer:#x} part {}{revisions}", hex(parts))
         }
     }
 }
