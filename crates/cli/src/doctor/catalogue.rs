@@ -394,9 +394,9 @@ mod tests {
     fn an_unknown_machine_is_answered_with_the_nearest() {
         let said = |name| find(name).unwrap_err().to_string();
         assert!(
-            said("zen5").contains("did you mean 'zen2' or 'zen3' or 'zen4'?"),
+            said("zen1").contains("did you mean 'zen2' or 'zen3' or 'zen4'?"),
             "{}",
-            said("zen5")
+            said("zen1")
         );
         assert!(said("skylake").contains("did you mean 'skylake-sp'"), "{}", said("skylake"));
         assert!(said("Power8x").contains("'power8'"));
