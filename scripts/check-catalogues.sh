@@ -4,4 +4,5 @@
 set -eu
 cd "$(dirname "$0")/.."
 scripts/fetch-oracles.sh
+cat target/oracles/*/source 2>/dev/null || true
 exec scripts/cargo.sh test --locked -q -p symbiont-counters --test encodings -- --nocapture

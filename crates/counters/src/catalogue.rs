@@ -14,11 +14,11 @@
 //! for ideas, never for events. Nothing here reads a counter.
 //!
 //! # Terms and units
-//! *Event*: something that a counter counts. *Encoding*: the words of
-//! `perf_event_attr` that select it. *Group*: events counted at the same time.
-//! *Formula*: a derived value. *Sum*: formulas that add up to another one or
-//! to 1. *Categories*: formulas of which the largest names what bounds a
-//! thread. *Absent*: not measured, with the reason; never zero.
+//! *Event*: what a counter counts. *Encoding*: the words of `perf_event_attr`
+//! that select it. *Group*: events counted at the same time. *Formula*: a
+//! derived value. *Sum*: formulas that add up to another one or to 1.
+//! *Categories*: formulas of which the largest names what bounds a thread.
+//! *Absent*: not measured, with the reason; never zero.
 //!
 //! # Properties
 //! - All catalogues of this crate can be read (`all_catalogues_can_be_read`)
@@ -31,13 +31,13 @@
 //! - The events of a group fit the counters at the same time
 //!   (`groups_that_do_not_fit_the_counters_are_refused`), also with the
 //!   kernel's watchdog (`groups_leave_the_watchdog_its_counter`).
-//! - No count is divided by a count of another group
-//!   (`counts_of_different_groups_are_never_divided`).
+//! - No count is divided by one of another group (`counts_of_different_groups_are_never_divided`).
 //! - A formula is absent when an event that it needs is, or when its divisor
 //!   is zero (`what_was_not_counted_makes_a_formula_absent`).
 //! - The groups that are chosen for some formulas give each of them its counts
 //!   (`the_chosen_groups_give_every_formula_its_counts`).
-//! - The parts of a sum add up (`the_parts_of_every_sum_add_up`).
+//! - The parts of a sum add up (`the_parts_of_every_sum_add_up`), categories
+//!   of consistent counts to 1 (`the_categories_of_consistent_counts_sum_to_one`).
 
 mod builtin;
 mod counters;
@@ -125,6 +125,8 @@ pub struct Oracles {
     pub perf: Option<String>,
     /// `Unit` of the events in that folder, on hybrid processors.
     pub perf_unit: Option<String>,
+    /// Folders of other processors that the catalogue is for; what they list is the same.
+    pub also: Vec<String>,
     /// Name of the PMU in libpfm4.
     pub libpfm: Option<String>,
 }

@@ -68,12 +68,15 @@ pub enum CpuRule {
         /// Versions.
         versions: Vec<u32>,
     },
-    /// Arm: implementer and any of the part numbers, whatever the revision.
+    /// Arm: implementer and any of the part numbers, in any of the revisions.
     Arm {
         /// Bits 31-24 of the MIDR.
         implementer: u32,
         /// Bits 15-4 of the MIDR.
         parts: Vec<u32>,
+        /// First and last revision, each with the variant (bits 23-20 of the MIDR) in its upper
+        /// four bits and the revision (bits 3-0) in its lower: r1p2 is 0x12. None: whatever it is.
+        revisions: Option<(u32, u32)>,
     },
 }
 
@@ -95,9 +98,13 @@ impl CpuRule {
             (Self::Power { versions }, CpuIdentity::Power { pvr }) => {
                 versions.contains(&(pvr >> 16))
             }
-            (Self::Arm { implementer, parts }, CpuIdentity::Arm { midr }) => {
+            (Self::Arm { implementer, parts, revisions }, CpuIdentity::Arm { midr }) => {
+                let revision = midr >> 16 & 0xf0 | midr & 0xf;
                 u64::from(*implementer) == midr >> 24 & 0xff
                     && parts.iter().any(|&part| u64::from(part) == midr >> 4 & 0xfff)
+                    && revisions.is_none_or(|(first, last)| {
+                        (u64::from(first)..=u64::from(last)).contains(&revision)
+                    })
             }
             _ => false,
         }
@@ -113,18 +120,15 @@ impl CpuRule {
             section.only(&["pvr"])?;
             Ok(Self::Power { versions: list("pvr")? })
         } else if section.has("implementer") {
-            section.only(&["implementer", "parts"])?;
+            section.only(&["implementer", "parts", "revisions"])?;
             let implementer = narrow("implementer", section.number("implementer")?)?;
-            Ok(Self::Arm { implementer, parts: list("parts")? })
+            let revisions = range(section, "revisions")?;
+            Ok(Self::Arm { implementer, parts: list("parts")?, revisions })
         } else if section.has("vendor") {
             section.only(&["vendor", "family", "models", "model_range", "core_type"])?;
             let single = section.numbers("models")?.unwrap_or_default();
             let mut models: Vec<_> = single.into_iter().map(|model| (model, model)).collect();
-            match section.numbers("model_range")?.as_deref() {
-                None => {}
-                Some(&[low, high]) => models.push((low, high)),
-                Some(_) => return Err(section.error_in("model_range", "expected [first, last]")),
-            }
+            models.extend(range(section, "model_range")?);
             let core_type = section.number_if_any("core_type")?;
             Ok(Self::X86 {
                 vendor: section.text("vendor")?,
@@ -135,5 +139,14 @@ impl CpuRule {
         } else {
             Err(section.error("names no processor; expected vendor, pvr or implementer"))
         }
+    }
+}
+
+/// The first and the last number of a range.
+fn range(section: &Section<'_>, key: &str) -> Result<Option<(u32, u32)>, CatalogueError> {
+    match section.numbers(key)?.as_deref() {
+        None => Ok(None),
+        Some(&[first, last]) => Ok(Some((first, last))),
+        Some(_) => Err(section.error_in(key, "expected [first, last]")),
     }
 }

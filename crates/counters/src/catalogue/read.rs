@@ -100,10 +100,11 @@ fn pmu(section: &Section<'_>) -> Result<(Pmu, Vec<Field>), CatalogueError> {
 
 fn oracles(root: &Section<'_>) -> Result<Oracles, CatalogueError> {
     let Some(section) = root.section_if_any("oracle")? else { return Ok(Oracles::default()) };
-    section.only(&["perf", "perf_unit", "libpfm"])?;
+    section.only(&["perf", "perf_unit", "also", "libpfm"])?;
     Ok(Oracles {
         perf: section.text_if_any("perf")?,
         perf_unit: section.text_if_any("perf_unit")?,
+        also: if section.has("also") { section.texts("also")? } else { Vec::new() },
         libpfm: section.text_if_any("libpfm")?,
     })
 }

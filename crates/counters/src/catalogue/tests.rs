@@ -4,6 +4,7 @@ mod formulas;
 mod machines;
 mod malformed;
 mod shipped;
+mod slots;
 
 use super::{Catalogue, CatalogueError};
 

@@ -26,10 +26,34 @@ impl Tables {
         self.folder.is_dir()
     }
 
+    /// Is a catalogue newer than these tables? They then have no folder for its machine.
+    pub fn are_older_than(&self, catalogue: &Catalogue) -> bool {
+        let folder = catalogue.oracles().perf.as_ref().filter(|folder| *folder != "uapi");
+        folder.is_some_and(|folder| !self.folder.join(folder).is_dir())
+    }
+
     /// What the table of a catalogue says of an event, or why it says nothing.
     pub fn encoding(&self, catalogue: &Catalogue, event: &Event) -> Result<Encoding, String> {
         let oracles = catalogue.oracles();
         let folder = oracles.perf.as_ref().ok_or("has no table for this machine")?;
+        self.listed(folder, oracles.perf_unit.as_deref(), event)
+    }
+
+    /// What the tables of the other processors that a catalogue is for say of an event.
+    pub fn also<'a>(
+        &'a self,
+        catalogue: &'a Catalogue,
+        event: &'a Event,
+    ) -> impl Iterator<Item = (&'a str, Result<Encoding, String>)> {
+        let oracles = catalogue.oracles();
+        let said = move |folder: &'a String| {
+            (folder.as_str(), self.listed(folder, oracles.perf_unit.as_deref(), event))
+        };
+        oracles.also.iter().map(said)
+    }
+
+    /// What the tables of a folder say of an event of a unit, or why they say nothing.
+    fn listed(&self, folder: &str, unit: Option<&str>, event: &Event) -> Result<Encoding, String> {
         if folder == "uapi" {
             return interface(event.oracle.perf.as_deref().unwrap_or(&event.name));
         }
@@ -38,13 +62,11 @@ impl Tables {
         }
         let mut read = self.read.borrow_mut();
         let table =
-            read.entry(folder.clone()).or_insert_with(|| entries(&self.folder.join(folder)));
+            read.entry(folder.to_owned()).or_insert_with(|| entries(&self.folder.join(folder)));
         let wanted = event.oracle.perf.as_deref().unwrap_or(&event.name);
         // Events that differ in their mask only are counted together by the
         // union of the masks.
-        let parts = wanted
-            .split('|')
-            .map(|name| self.entry(table, folder, oracles.perf_unit.as_deref(), name));
+        let parts = wanted.split('|').map(|name| self.entry(table, folder, unit, name));
         parts.into_iter().try_fold(Encoding::default(), |all, part| {
             let part = part?;
             Ok(Encoding { config: all.config | part.config, config1: all.config1 | part.config1 })
@@ -62,7 +84,8 @@ impl Tables {
         let entry = table.iter().find(|entry| {
             let called = text(entry, "EventName").or_else(|| text(entry, "ArchStdEvent"));
             called.is_some_and(|called| called.eq_ignore_ascii_case(name))
-                && text(entry, "Unit") == unit
+                // A processor that is no hybrid has cores of one kind, which need no name.
+                && text(entry, "Unit").is_none_or(|named| Some(named) == unit)
         });
         let Some(entry) = entry else {
             // Arm's architecture fixes the codes of common events.
@@ -121,7 +144,8 @@ fn x86(entry: &Map<String, Value>, modifiers: &str) -> Encoding {
         _ => (number(entry, "EventCode"), field("umask", "UMask")),
     };
     let config = event & 0xff
-        | umask << 8
+        | (umask & 0xff) << 8
+        | umask >> 8 << 40
         | field("edge", "EdgeDetect") << 18
         | field("any", "AnyThread") << 21
         | field("inv", "Invert") << 23

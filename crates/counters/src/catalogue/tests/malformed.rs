@@ -18,6 +18,16 @@ fn refusals_name_file_line_key_and_reason() {
         ("threads = 1", "treads = 1", "toy.toml:7: smt.treads: unknown key; known here: threads"),
         ("parts = [0x123]", "parts = [-1]", "toy.toml:12: detect.parts: expected an array of"),
         (
+            "parts = [0x123]",
+            "parts = [0x123]\nrevisions = [1]",
+            "toy.toml:13: detect.revisions: expected [first, last]",
+        ),
+        (
+            "[[event]]",
+            "[oracle]\nalso = 3\n[[event]]",
+            "toy.toml:21: oracle.also: expected an array",
+        ),
+        (
             "implementer = 0x7f\nparts = [0x123]",
             "",
             "toy.toml:10: detect: names no processor; expected vendor, pvr or implementer",

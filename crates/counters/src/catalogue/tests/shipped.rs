@@ -124,6 +124,12 @@ fn processors() -> Vec<(CpuIdentity, &'static str)> {
         (x86("AuthenticAMD", 0x19, 0x11), "zen4"),
         (x86("AuthenticAMD", 0x19, 0x61), "zen4"),
         (x86("AuthenticAMD", 0x19, 0xa0), "zen4"),
+        (x86("AuthenticAMD", 0x1a, 0x02), "zen5"),
+        (x86("AuthenticAMD", 0x1a, 0x11), "zen5"),
+        (x86("AuthenticAMD", 0x1a, 0x24), "zen5"),
+        (x86("AuthenticAMD", 0x1a, 0x44), "zen5"),
+        (x86("AuthenticAMD", 0x1a, 0x60), "zen5"),
+        (x86("AuthenticAMD", 0x1a, 0x70), "zen5"),
         (x86("GenuineIntel", 6, 0x1a), "nehalem"),
         (x86("GenuineIntel", 6, 0x2c), "nehalem"),
         (x86("GenuineIntel", 6, 0x4f), "broadwell"),
@@ -136,10 +142,38 @@ fn processors() -> Vec<(CpuIdentity, &'static str)> {
         (hybrid(0x97, 0x40), "alder-lake-p"),
         (hybrid(0xaa, 0x40), "alder-lake-p"),
         (hybrid(0xac, 0x40), "alder-lake-p"),
+        (hybrid(0xb5, 0x40), "alder-lake-p"),
         (hybrid(0x97, 0x20), "alder-lake-e"),
         (hybrid(0xbe, 0x20), "alder-lake-e"),
+        (hybrid(0xaa, 0x20), "crestmont"),
+        (hybrid(0xac, 0x20), "crestmont"),
+        (hybrid(0xb5, 0x20), "crestmont"),
+        (x86("GenuineIntel", 6, 0xaf), "crestmont"),
+        (x86("GenuineIntel", 6, 0xb6), "crestmont"),
+        (hybrid(0xbd, 0x40), "lion-cove"),
+        (hybrid(0xc5, 0x40), "lion-cove"),
+        (hybrid(0xc6, 0x40), "lion-cove"),
+        (hybrid(0xcc, 0x40), "lion-cove"),
+        (hybrid(0xd5, 0x40), "lion-cove"),
+        (hybrid(0xe5, 0x40), "lion-cove"),
+        (hybrid(0xbd, 0x20), "skymont"),
+        (hybrid(0xc5, 0x20), "skymont"),
+        (hybrid(0xc6, 0x20), "skymont"),
+        (hybrid(0xcc, 0x20), "darkmont"),
+        (hybrid(0xd5, 0x20), "darkmont"),
+        (hybrid(0xe5, 0x20), "darkmont"),
         (arm(0x413f_d0c1), "neoverse-n1"),
         (arm(0x411f_d401), "neoverse-v1"),
+        (arm(0x410f_d490), "neoverse-n2-r0p0"),
+        (arm(0x410f_d492), "neoverse-n2-r0p0"),
+        (arm(0x410f_d493), "neoverse-n2"),
+        (arm(0x411f_d490), "neoverse-n2"),
+        (arm(0x6d0f_d490), "neoverse-n2-r0p0"),
+        (arm(0x6d0f_d493), "neoverse-n2"),
+        (arm(0x410f_d4f1), "neoverse-v2"),
+        (arm(0x410f_d8e0), "neoverse-n3"),
+        (arm(0x410f_d840), "neoverse-v3"),
+        (arm(0x411f_d831), "neoverse-v3"),
         (arm(0x431f_0af1), "thunderx2"),
         (arm(0x420f_5160), "thunderx2"),
     ]
@@ -157,9 +191,11 @@ fn each_processor_has_one_catalogue() {
 
 #[test]
 fn an_unknown_processor_gets_the_generic_events() {
-    // Of Meteor Lake, the performance cores alone are counted as Alder Lake's.
-    let meteor_e = hybrid(0xaa, 0x20);
-    let unknown = [arm(0x610f_0120), power(0x70), x86("GenuineIntel", 6, 0x97), meteor_e];
+    // Zen 6, and a hybrid processor whose kernel does not say which cores are which.
+    let zen6 = [0x50, 0x80].map(|model| x86("AuthenticAMD", 0x1a, model));
+    let mixed = [0x97, 0xbd].map(|model| x86("GenuineIntel", 6, model));
+    let others = [arm(0x610f_0120), power(0x70)];
+    let unknown = zen6.into_iter().chain(mixed).chain(others);
     for cpu in unknown {
         assert_eq!(Catalogue::of(&cpu).unwrap().name(), "generic", "{cpu}");
     }
