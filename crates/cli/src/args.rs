@@ -8,6 +8,7 @@ mod bench;
 #[cfg(feature = "bench")]
 mod compare;
 mod daemon;
+mod groups;
 mod knowledge;
 mod policy;
 #[cfg(feature = "research")]
@@ -62,7 +63,13 @@ pub use training::{CoreTypeChoice, Train};
 /// Programs run unmodified and unprivileged; what was changed is restored at
 /// the end. Start with `symbiont doctor`.
 #[derive(Debug, Parser)]
-#[command(name = "symbiont", version, max_term_width = 100)]
+#[command(
+    name = "symbiont",
+    version,
+    max_term_width = 100,
+    help_template = "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}",
+    after_help = groups::text()
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -193,6 +200,12 @@ pub struct Run {
     /// What a daemon knows the program by from one run to the next
     #[arg(long, value_name = "DIGEST", hide = true)]
     pub identity: Option<String>,
+    /// Say nothing of its own but why COMMAND could not be run
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say which manager manages COMMAND, by which policy
+    #[arg(short, long)]
+    pub verbose: bool,
     /// Keep what was measured and decided in FILE (JSON lines, for `symbiont replay`)
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,

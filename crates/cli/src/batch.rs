@@ -101,7 +101,9 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
     let mut execution = Execution::new(rules, jobs, state, log, screen, assignment.done.len());
     join(&mut execution, assignment, earlier.running);
     let summary = execution.run(waiting)?;
-    note!("symbiont: {}", summary.text());
+    if !args.quiet {
+        note!("symbiont: {}", summary.text());
+    }
     if args.json {
         say!("{}", serde_json::to_string_pretty(&summary)?);
     }

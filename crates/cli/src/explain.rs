@@ -91,7 +91,9 @@ fn co_runners(co_runners: &CoRunners, own: &str) -> String {
     let quanta = co_runners.thread_quanta;
     let quanta =
         if quanta == 1 { "1 thread quantum".into() } else { format!("{quanta} thread quanta") };
-    format!("{text} (of {quanta})")
+    let all = co_runners.with.iter().map(|other| other.share).sum::<f64>() + co_runners.alone;
+    let at_once = if all > 1.005 { "; with several at once, each counts" } else { "" };
+    format!("{text} (of {quanta}{at_once})")
 }
 
 fn listed<T>(

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
+use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate_to};
 use clap_mangen::Man;
@@ -25,11 +26,37 @@ pub fn man(folder: &Path) -> anyhow::Result<()> {
 /// Writes completion scripts for the shells in use on Linux.
 pub fn completions(folder: &Path) -> anyhow::Result<()> {
     make(folder)?;
+    let mut command = with_values(Cli::command());
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish] {
-        generate_to(shell, &mut Cli::command(), "symbiont", folder)
+        generate_to(shell, &mut command, "symbiont", folder)
             .with_context(|| format!("cannot write completions to {}", folder.display()))?;
     }
     Ok(())
+}
+
+/// Names that shells are to complete; the commands themselves read such values by their own rules.
+fn with_values(command: Command) -> Command {
+    let policies = || symbiont_policy::policies().iter().map(|entry| entry.name).collect();
+    command.mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        command.mut_args(|arg| {
+            let values: Vec<&'static str> = match (name.as_str(), arg.get_id().as_str()) {
+                ("policies", "name") | (_, "policy" | "policies") => policies(),
+                ("simulate" | "check-sim" | "train", "machine") | ("machines", "name") => {
+                    symbiont_sim::description::Description::builtin()
+                        .iter()
+                        .map(|(name, _)| *name)
+                        .collect()
+                }
+                ("reproduce", "figures") => {
+                    symbiont_reproduce::figures().map(|(_, figure)| figure.id).collect()
+                }
+                (_, "class") => ["normal", "latency", "batch", "alone"].into(),
+                _ => return arg,
+            };
+            arg.value_parser(PossibleValuesParser::new(values))
+        })
+    })
 }
 
 fn make(folder: &Path) -> anyhow::Result<()> {
@@ -61,10 +88,18 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut text)?;
     }
+    if command.get_name() == "symbiont" {
+        // What it has behind its options is the list of its commands.
+        return finished(text, command);
+    }
     let after = command.get_after_long_help().or_else(|| command.get_after_help());
     for (heading, lines) in sections(&after.map(ToString::to_string).unwrap_or_default()) {
         verbatim(&heading, lines.into_iter()).to_writer(&mut text)?;
     }
+    finished(text, command)
+}
+
+fn finished(mut text: Vec<u8>, command: &Command) -> std::io::Result<Vec<u8>> {
     let mut last = Roff::new();
     last.control("SH", ["SEE ALSO"]).text([roman(see_also(command.get_name()))]);
     last.to_writer(&mut text)?;
@@ -125,6 +160,16 @@ mod tests {
             ("FILES", vec!["/etc"]),
         ];
         assert_eq!(sections(text), expected.map(|(heading, lines)| (heading.to_owned(), lines)));
+    }
+
+    #[test]
+    fn shells_complete_names() {
+        let folder = tempfile::tempdir().unwrap();
+        completions(folder.path()).unwrap();
+        let bash = fs::read_to_string(folder.path().join("symbiont.bash")).unwrap();
+        for name in ["never-twice", "xeon-e5-2620v4", "morad-fig7", "latency"] {
+            assert!(bash.contains(name), "{name}");
+        }
     }
 
     #[test]

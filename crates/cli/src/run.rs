@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use serde::Deserialize;
-use symbiont_daemon::{ManagerReport, Plan, Wakes, manage};
+use symbiont_daemon::{Client, ManagerReport, Plan, Wakes, manage};
 use symbiont_linux::actuate::{managed_by, visible_state_dirs};
 use symbiont_linux::launch::{
     Command, Job, Manager, Notice, Supervised, Timeouts, exec_in_place, finish, let_writes_fail,
@@ -22,6 +22,7 @@ use symbiont_machine::Class;
 use symbiont_planner::Bounds;
 use symbiont_policy::{KnownActivity, Settings, find};
 use symbiont_topology::HostTopology;
+use symbiont_wire::{Request, Status};
 
 use crate::args::{EnrolBy, Narrow, ReportForm, Run, SeeBy};
 use crate::client::{self, Asked, enrol_with_daemon};
@@ -72,6 +73,9 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
     // A program that is managed already needs no second manager.
     let state_dirs = [vec![plan.state_dir.clone()], visible_state_dirs()].concat();
     let nested = managed_by(std::process::id(), &state_dirs);
+    if args.verbose {
+        notice(&manager_words(nested, daemon.as_deref(), &plan));
+    }
     let asked = Asked {
         policy: args.policy.clone(),
         class: if args.alone { Some(Class::Alone) } else { args.class },
@@ -93,6 +97,7 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
             notice(&format!("not run: {why}"));
             std::process::exit(MISUSED.into());
         }
+        _ if args.quiet => {}
         said => notice(&said.to_string()),
     };
     let timeouts = args.patience.map_or_else(Timeouts::default, Timeouts::of);
@@ -109,7 +114,7 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
     let supervised = supervise(&jobs, &keep, timeouts, say, manage)?;
     match form {
         Some(form) => {
-            if report_file.is_some() {
+            if report_file.is_some() && !args.quiet {
                 report_trouble(&supervised);
             }
             // The programs have ended as they have: what becomes of the report is not their fault.
@@ -117,9 +122,33 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
                 notice(&crate::words(&why));
             }
         }
+        None if args.quiet => {}
         None => report_trouble(&supervised),
     }
     finish(&supervised.statuses)
+}
+
+/// Which manager manages, by which policy.
+fn manager_words(nested: Option<u32>, daemon: Option<&Path>, plan: &Plan<'_>) -> String {
+    let ask = |socket: &Path| {
+        let status = Client::connect(socket).ok()?.call_more::<Status>(Request::Status).ok()?;
+        status.into_iter().next()
+    };
+    match (nested, daemon) {
+        (Some(pid), _) => format!("process {pid} manages it already"),
+        (None, Some(socket)) => match ask(socket) {
+            Some(Status { pid, policy, .. }) => {
+                format!("symbiontd manages it (process {pid}), by policy {policy}")
+            }
+            None => format!("symbiontd manages it, at {}", socket.display()),
+        },
+        (None, None) => {
+            format!(
+                "a manager of its own manages it, by policy {}, every {:?}",
+                plan.policy.name, plan.quantum
+            )
+        }
+    }
 }
 
 /// A daemon places all programs of a machine by one policy: nothing of a run of its own.
@@ -152,7 +181,7 @@ fn plan<'a>(args: &'a Run, jobs: &[Job], record: Option<&'a File>) -> anyhow::Re
     let settings = Settings { activity: activity(args, jobs)?, ..settings };
     check_slower(&args.slower)?;
     let (settings, learned, trouble) = knowledge::learned(policy, settings, learned_file());
-    trouble.iter().for_each(|line| notice(line));
+    trouble.iter().filter(|_| !args.quiet).for_each(|line| notice(line));
     let here = || {
         let host = HostTopology::read().context("cannot read this machine's topology")?;
         let catalogue = args.catalogue.as_deref().map(read_or_find).transpose()?;

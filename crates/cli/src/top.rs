@@ -88,7 +88,11 @@ pub fn top(args: &Top) -> anyhow::Result<()> {
          prints once what this shows, `symbiont status` the programs"
     );
     let no_color = std::env::var_os("NO_COLOR").map(|value| value.to_string_lossy().into_owned());
-    let state = State::new(is_plain(no_color.as_deref(), term.as_deref()));
+    let state = State::new(match args.color {
+        clap::ColorChoice::Auto => is_plain(no_color.as_deref(), term.as_deref()),
+        clap::ColorChoice::Always => false,
+        clap::ColorChoice::Never => true,
+    });
     let signal = Arc::new(AtomicUsize::new(0));
     for number in asking_to_end() {
         let value = usize::try_from(number).unwrap_or_default();

@@ -232,7 +232,7 @@ fn words_of_change(change: &Change) -> String {
         Change::Affinity(Target::Cpus(cpus)) => format!("{cpus} (held)"),
         Change::Nudge(cpus) => cpus.to_string(),
         Change::Priority(Priority::Normal) => "normal priority".to_owned(),
-        Change::Priority(Priority::Boosted(levels)) => format!("priority +{levels}"),
+        Change::Priority(Priority::Boosted(levels)) => format!("nice {levels} lower"),
         Change::Priority(Priority::Idle) => "idle class".to_owned(),
     }
 }

@@ -124,7 +124,12 @@ fn co_runners(co_runners: &CoRunners, own: u32) -> String {
     let often = co_runners.with.iter().take_while(|other| other.share >= LEAST);
     match often.collect::<Vec<_>>().as_slice() {
         [] => alone,
-        often => format!("{}, {alone}", listed(often, |&other| one(other), "programs")),
+        often => {
+            let all: f64 = often.iter().map(|other| other.share).sum::<f64>() + co_runners.alone;
+            // With two co-runners at once a moment counts for each.
+            let at_once = if all > 1.005 { " (with several at once, each counts)" } else { "" };
+            format!("{}, {alone}{at_once}", listed(often, |&other| one(other), "programs"))
+        }
     }
 }
 

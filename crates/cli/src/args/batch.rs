@@ -76,6 +76,9 @@ pub struct Batch {
     /// those that run, soon,fail=1 waits for them
     #[arg(long, value_name = "WHEN,WHY=N")]
     pub halt: Option<Halt>,
+    /// Say nothing of its own at the end
+    #[arg(short, long)]
+    pub quiet: bool,
     /// Show on the terminal how far the batch is and how long it still takes
     #[arg(long)]
     pub bar: bool,

@@ -177,6 +177,9 @@ pub struct Top {
     #[arg(short = 'd', long, visible_alias = "delay", value_name = "TIME", default_value = "1s",
           value_parser = parse_duration)]
     pub interval: Duration,
+    /// When there are colours; auto: where the terminal has them, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: clap::ColorChoice,
     /// Only threads of these processes, separated by commas
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
     pub pids: Vec<u32>,

@@ -10,6 +10,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("phases_are_seen_by_tracepoints_or_it_is_said_why_not", by_tracepoints),
         trial("what_a_process_may_not_use_is_said", confined),
+        trial("a_run_says_as_much_as_it_is_asked_to", verbosity),
         trial("a_core_that_is_said_to_be_slower_is_so_for_the_policy", slower),
     ]
 }
@@ -75,6 +76,21 @@ fn confined() {
     let run = ["run", "--state-dir", state_dir, "--report", "text", "--", "sleep", "0.3"];
     let report = said(&run);
     assert!(report.contains(" hardware threads of which it may use 1"), "{report}");
+}
+
+fn verbosity() {
+    let place = Place::new();
+    let said = |options: &[&str], command: &str| {
+        let output = place.run(options, &[command]).output().expect("symbiont starts");
+        (output.status.code(), stderr(&output))
+    };
+    let (code, text) = said(&["-v", "--policy", "stay", "--own-manager"], "true");
+    assert_eq!(code, Some(0));
+    assert!(text.contains("a manager of its own manages it, by policy stay, every "), "{text}");
+    assert_eq!(said(&["-q"], "true"), (Some(0), String::new()));
+    let (code, text) = said(&["-q"], "/no/such/program");
+    assert!(code == Some(127) && text.contains("/no/such/program"), "{code:?} {text}");
+    assert_eq!(said(&["-q", "-v"], "true").0, Some(125), "one or the other");
 }
 
 fn slower() {
