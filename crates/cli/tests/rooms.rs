@@ -51,7 +51,7 @@ fn manifests() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn every_room_uses_only_what_the_table_lets_it() {
+fn every_room_uses_what_the_table_says_and_no_more() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let table = table(&text);
     let manifests = manifests();
@@ -64,6 +64,8 @@ fn every_room_uses_only_what_the_table_lets_it() {
         let Some(allowed) = &table[room] else { continue };
         let extra: Vec<_> = uses.difference(allowed).collect();
         assert!(extra.is_empty(), "{room} uses {extra:?}, which ARCHITECTURE.md does not allow");
+        let unused: Vec<_> = allowed.difference(uses).collect();
+        assert!(unused.is_empty(), "{room} does not use {unused:?}, which ARCHITECTURE.md allows");
     }
 }
 

@@ -15,8 +15,6 @@ use symbiont_machine::{Class, Sample};
 
 use crate::programs::Programs;
 
-/// How the note of a file that cannot be written begins.
-pub const TROUBLE: &str = "after a crash programs would not be managed again";
 /// How often the file is written at most.
 const PAUSE: Duration = Duration::from_millis(100);
 /// A longer file is not one of ours.

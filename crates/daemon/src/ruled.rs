@@ -27,6 +27,15 @@ pub struct Ruled {
     warned: bool,
 }
 
+/// What went wrong as rules were read.
+#[derive(Debug, Default)]
+pub struct Trouble {
+    /// Files that cannot be used, with the reasons.
+    pub bad_files: Vec<String>,
+    /// Threads of released programs that were not restored.
+    pub not_restored: Vec<String>,
+}
+
 /// Where a program came from.
 #[derive(Debug)]
 struct Origin {
@@ -48,9 +57,9 @@ impl Ruled {
         self.left.extend(processes);
     }
 
-    /// Reads the rules again; gives what is wrong with them. Programs that they no longer have managed,
-    /// or in another class, are released; the next scan finds what is to be managed now.
-    pub fn read(&mut self, service: &mut Service, managed: &mut Managed) -> Vec<String> {
+    /// Reads the rules again. Programs that they no longer have managed, or in another class, are released; the next
+    /// scan finds what is to be managed now.
+    pub fn read(&mut self, service: &mut Service, managed: &mut Managed) -> Trouble {
         let errors = self.rules.read();
         self.finder.start_over();
         self.looked = None;
@@ -63,7 +72,10 @@ impl Ruled {
         };
         let gone: Vec<ProgramId> =
             self.programs.iter().filter(|(_, origin)| !stays(origin)).map(|(id, _)| *id).collect();
-        let mut said: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let mut trouble = Trouble {
+            bad_files: errors.iter().map(ToString::to_string).collect(),
+            not_restored: Vec::new(),
+        };
         for id in gone {
             self.programs.remove(&id);
             let report = managed.machine_mut().release_program(id);
@@ -72,9 +84,10 @@ impl Ruled {
                 service.log.add(Kind::Released, line);
             }
             service.programs.remove(id);
-            said.extend(report.failed.iter().map(|failed| format!("not restored: {failed}")));
+            let failed = report.failed.iter().map(|failed| format!("not restored: {failed}"));
+            trouble.not_restored.extend(failed);
         }
-        said
+        trouble
     }
 
     /// What the rules are, in a line.

@@ -57,12 +57,9 @@ pub struct Verdict {
     pub rule: String,
 }
 
-/// How the report of a file that cannot be used begins.
-pub const BAD_RULES: &str = "rules in ";
-
 /// A file of rules that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{BAD_RULES}{path} are not applied: {why}")]
+#[error("rules in {path} are not applied: {why}")]
 pub struct RulesError {
     /// The file or directory.
     pub path: PathBuf,

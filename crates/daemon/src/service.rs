@@ -44,7 +44,7 @@ pub struct Service {
     /// Period of the loop.
     pub quantum: Duration,
     /// What limits it here; shown by `status`.
-    pub notes: Vec<String>,
+    pub notes: Notes,
     /// Where enrolments are kept for the next start.
     pub enrolments: enrolments::File,
     /// What is counted for Prometheus.
@@ -70,6 +70,29 @@ pub struct Service {
     /// Moves that were refused until the last step, by reason.
     refusals: BTreeMap<String, u64>,
     started: Instant,
+}
+
+/// What limits the daemon here, and what went wrong lately, by what it is about.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// What this machine does not allow.
+    pub machine: Vec<String>,
+    /// Threads for which there are no descriptors.
+    pub shortages: Vec<String>,
+    /// Rules that cannot be used.
+    pub rules: Vec<String>,
+    /// Enrolments cannot be kept for the next start.
+    pub enrolments: Option<String>,
+}
+
+impl Notes {
+    /// All of them.
+    pub fn all(&self) -> Vec<String> {
+        let shortages =
+            self.shortages.iter().map(|line| format!("{line}, since descriptors are bounded"));
+        let others = self.rules.iter().chain(&self.enrolments).cloned();
+        self.machine.iter().cloned().chain(shortages).chain(others).collect()
+    }
 }
 
 /// What is asked for a program.
@@ -126,7 +149,7 @@ impl Service {
             programs: Programs::new(),
             policy: policy.to_owned(),
             quantum,
-            notes: Vec::new(),
+            notes: Notes::default(),
             enrolments,
             metrics: Metrics::new(),
             jobs: JobAccounts::default(),

@@ -1,8 +1,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use symbiont_policy::{LearnedPairs, LearnedProgram, NextTo};
-use symbiont_wire::Request;
+use symbiont_wire::{Reloaded, Request};
 
 use super::*;
 
@@ -118,16 +119,4 @@ fn what_was_learned_is_kept_before_a_reload_chooses_anew_and_not_after_a_panic()
     assert_eq!(chosen_with, [Ok(LearnedPairs::default()), Ok(pairs(-0.1))]);
     assert_eq!(file.read(), Ok(pairs(-0.1)));
     assert_eq!(asked.load(Ordering::Relaxed), 1, "a policy that panicked is not asked");
-}
-
-#[test]
-fn the_loop_looks_less_often_while_nothing_is_ready() {
-    let quantum = Duration::from_millis(100);
-    let mut pause = Pause::default();
-    assert_eq!(pause.next(quantum, true), quantum);
-    let idle: Vec<_> = (0..9).map(|_| pause.next(quantum, false).as_millis()).collect();
-    assert_eq!(idle, [100, 100, 100, 200, 400, 800, 1000, 1000, 1000]);
-    assert_eq!(pause.next(quantum, true), quantum);
-    let slow = Duration::from_secs(5);
-    assert_eq!(pause.next(slow, false), slow, "never more often than the policy asks for");
 }

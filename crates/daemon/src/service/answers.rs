@@ -68,7 +68,7 @@ impl Service {
         let visible = self.programs.iter().filter(|(_, program)| peer.may_see(program.owner));
         let machine = managed.machine();
         let cost = machine.cost();
-        let mut notes = self.notes.clone();
+        let mut notes = self.notes.all();
         notes.extend(self.metrics.notes());
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -10,7 +10,7 @@ use crate::log::Kind;
 use crate::metrics::{Figures, Own};
 use crate::occupants::Host;
 use crate::programs::Program;
-use crate::{enrolments, explain, waits};
+use crate::{explain, waits};
 
 impl Service {
     /// Looks after a step what ended and what changed its user; gives lines for the log.
@@ -110,9 +110,9 @@ impl Service {
     /// Notes for the next start what is managed now.
     fn keep_enrolments(&mut self, managed: &Managed) {
         let Some(step) = managed.last() else { return };
-        self.notes.retain(|note| !note.starts_with(enrolments::TROUBLE));
-        if let Err(error) = self.enrolments.keep(&self.programs, &step.sample, Instant::now()) {
-            self.notes.push(format!("{}: {error}", enrolments::TROUBLE));
-        }
+        let kept = self.enrolments.keep(&self.programs, &step.sample, Instant::now());
+        self.notes.enrolments = kept
+            .err()
+            .map(|error| format!("after a crash programs would not be managed again: {error}"));
     }
 }
