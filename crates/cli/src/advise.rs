@@ -154,7 +154,7 @@ fn limit(machine: &impl Machine) -> Option<String> {
 fn daemon(state: &State) -> anyhow::Result<Option<Daemon>> {
     let asked = sockets(state)?.into_iter().find_map(|socket| {
         let mut client = Client::connect(&socket).ok()?;
-        client.call_more::<Status>(Request::Status).ok()?.into_iter().next()
+        client.call_more::<Status>(Request::Status {}).ok()?.into_iter().next()
     });
     Ok(asked.map(|status| Daemon { process: status.pid, policy: status.policy }))
 }

@@ -41,7 +41,7 @@ pub fn detach(args: &Detach) -> anyhow::Result<()> {
     let mut client = connect(&args.state)?;
     let held = hold(&pids(&args.processes)?)?;
     let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
-    let done: Released = client.call(Request::Detach, &fds)?;
+    let done: Released = client.call(Request::Detach {}, &fds)?;
     let processes = counted(done.processes, "process", "processes");
     say!("released {processes}; restored {}", counted(done.restored, "thread", "threads"));
     for failed in &done.failed {
@@ -53,7 +53,7 @@ pub fn detach(args: &Detach) -> anyhow::Result<()> {
 
 /// Has the daemon read its configuration.
 pub fn reload(args: &Reload) -> anyhow::Result<()> {
-    let done: Reloaded = connect(&args.state)?.call(Request::Reload, &[])?;
+    let done: Reloaded = connect(&args.state)?.call(Request::Reload {}, &[])?;
     for note in done.notes {
         say!("{note}");
     }

@@ -64,7 +64,7 @@ fn since_last_life(socket: &Path) -> Option<Duration> {
 pub fn silent(socket: &Path, wait: Option<Duration>) -> Option<String> {
     let wait = wait.unwrap_or(SILENT);
     let answer = Client::connect_within(socket, wait)
-        .and_then(|mut client| client.call::<Info>(Request::GetInfo, &[]));
+        .and_then(|mut client| client.call::<Info>(Request::GetInfo {}, &[]));
     // Where there is no room for one more that waits it lives, too, and has not answered for long.
     let has_no_room = |error: &ClientError| matches!(error, ClientError::NotRunning { source, .. } if source.kind() == ErrorKind::WouldBlock);
     let error = answer.err().filter(|error| !error.is_gone() || has_no_room(error))?;
@@ -102,7 +102,7 @@ pub fn connect(state: &State) -> anyhow::Result<Client> {
 /// When it decides by another one; the program shall not run then.
 pub fn agree(socket: &Path, policy: Option<&str>) -> anyhow::Result<()> {
     let Some(asked) = policy else { return Ok(()) };
-    let status: Status = Client::connect(socket)?.call(Request::Status, &[])?;
+    let status: Status = Client::connect(socket)?.call(Request::Status {}, &[])?;
     let running = status.policy;
     match running == asked {
         true => Ok(()),
@@ -137,7 +137,7 @@ pub fn enrol_with_daemon(mut manager: Manager, socket: &Path, asked: &Asked) {
     if manager.ready(&notes.join("; ")).is_err() || !manager.wants_report() {
         return;
     }
-    let status = || Client::connect(socket)?.call_more::<Status>(Request::Status);
+    let status = || Client::connect(socket)?.call_more::<Status>(Request::Status {});
     // What the daemon knows of a program is gone soon after its end.
     let pause = if class == Class::Alone { Duration::from_millis(500) } else { Duration::MAX };
     let mut quiet = None;

@@ -131,7 +131,7 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
 /// Which manager manages, by which policy.
 fn manager_words(nested: Option<u32>, daemon: Option<&Path>, plan: &Plan<'_>) -> String {
     let ask = |socket: &Path| {
-        let status = Client::connect(socket).ok()?.call_more::<Status>(Request::Status).ok()?;
+        let status = Client::connect(socket).ok()?.call_more::<Status>(Request::Status {}).ok()?;
         status.into_iter().next()
     };
     match (nested, daemon) {

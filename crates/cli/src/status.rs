@@ -16,7 +16,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<()> {
         say_all!("{STATUS_SCHEMA}");
         return Ok(());
     }
-    let mut pages: Vec<Status> = connect(&args.state)?.call_more(Request::Status)?;
+    let mut pages: Vec<Status> = connect(&args.state)?.call_more(Request::Status {})?;
     let programs: Vec<ProgramStatus> =
         pages.iter_mut().flat_map(|page| std::mem::take(&mut page.programs)).collect();
     let Some(first) = pages.into_iter().next() else { anyhow::bail!("the daemon said nothing") };

@@ -255,7 +255,7 @@ mod tests {
         let refusal = Failure::QuotaExceeded { what: "connections".to_owned(), limit: 64 };
         connection.write_all(&to_frame(&Reply::from(refusal.clone())).unwrap()).unwrap();
         drop(connection);
-        let refused = client.call::<Status>(Request::Status, &[]).unwrap_err();
+        let refused = client.call::<Status>(Request::Status {}, &[]).unwrap_err();
         assert!(matches!(&refused, ClientError::Failure(heard) if *heard == refusal), "{refused}");
     }
 

@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_message_in_pieces_is_put_together() {
         let (mut client, mut connection, now) = pair();
-        let frame = to_frame(&Request::Status.into_call()).unwrap();
+        let frame = to_frame(&Request::Status {}.into_call()).unwrap();
         let (last, first) = frame.split_last().unwrap();
         client.write_all(first).unwrap();
         assert!(connection.receive(now).unwrap().is_none());

@@ -184,7 +184,7 @@ impl Service {
         let descriptors = std::mem::take(&mut call.descriptors);
         let peer = call.peer;
         let (done, effect) = match &call.request {
-            Request::GetInfo => (Ok(Reply::of(&info())), Effect::None),
+            Request::GetInfo {} => (Ok(Reply::of(&info())), Effect::None),
             Request::GetInterfaceDescription { interface } => {
                 (description(interface), Effect::None)
             }
@@ -205,14 +205,14 @@ impl Service {
                     wanted.and_then(|wanted| self.attach(managed, peer, wanted, descriptors));
                 (reply(attached), Effect::Step)
             }
-            Request::Detach => (reply(self.detach(managed, peer, descriptors)), Effect::Step),
-            Request::Status => return (self.status(managed, peer, call.more), Effect::None),
-            Request::Snapshot => return (self.snapshot(managed, peer, call.more), Effect::None),
+            Request::Detach {} => (reply(self.detach(managed, peer, descriptors)), Effect::Step),
+            Request::Status {} => return (self.status(managed, peer, call.more), Effect::None),
+            Request::Snapshot {} => return (self.snapshot(managed, peer, call.more), Effect::None),
             Request::Why { id } => (self.why(managed, peer, *id), Effect::None),
-            Request::Reload if peer.is_root() || peer.uid == own_uid() => {
+            Request::Reload {} if peer.is_root() || peer.uid == own_uid() => {
                 return (Vec::new(), Effect::Reload);
             }
-            Request::Reload => {
+            Request::Reload {} => {
                 let reason = "only the user that runs symbiontd may change its configuration";
                 (Err(Failure::NotPermitted { reason: reason.to_owned() }), Effect::None)
             }
@@ -426,10 +426,10 @@ fn asked(request: &Request) -> String {
     match request {
         Request::Enrol { name, .. } => format!("to manage {name}"),
         Request::Attach { name, .. } => format!("to manage {name}, which runs"),
-        Request::Detach => "to release a process".to_owned(),
-        Request::Reload => "to read the configuration again".to_owned(),
+        Request::Detach {} => "to release a process".to_owned(),
+        Request::Reload {} => "to read the configuration again".to_owned(),
         Request::GetInterfaceDescription { interface } => format!("to describe {interface}"),
-        Request::GetInfo | Request::Status | Request::Snapshot | Request::Why { .. } => {
+        Request::GetInfo {} | Request::Status {} | Request::Snapshot {} | Request::Why { .. } => {
             "to say what is managed".to_owned()
         }
     }

@@ -18,7 +18,7 @@ fn frames_of(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
 
 fn requests() -> Vec<Request> {
     vec![
-        Request::GetInfo,
+        Request::GetInfo {},
         Request::GetInterfaceDescription { interface: INTERFACE_NAME.into() },
         Request::Enrol {
             name: "make".into(),
@@ -39,11 +39,11 @@ fn requests() -> Vec<Request> {
             identity: None,
         },
         Request::Attach { name: "mysqld".into(), class: Some("batch".into()) },
-        Request::Detach,
-        Request::Status,
-        Request::Snapshot,
+        Request::Detach {},
+        Request::Status {},
+        Request::Snapshot {},
         Request::Why { id: 4711 },
-        Request::Reload,
+        Request::Reload {},
     ]
 }
 

@@ -66,7 +66,7 @@ impl Cores {
         }
         let connect = |socket: &PathBuf| Client::connect_within(socket, ANSWERS_WITHIN).ok();
         let pages = match self.sockets.iter().find_map(connect) {
-            Some(mut client) => client.call_more::<Status>(Request::Status),
+            Some(mut client) => client.call_more::<Status>(Request::Status {}),
             // One that is started later is asked then.
             None => Ok(Vec::new()),
         };

@@ -52,7 +52,7 @@ impl Source {
         for _ in 0..2 {
             let connect = || self.sockets.iter().find_map(|path| Client::connect(path).ok());
             let Some(mut client) = self.client.take().or_else(connect) else { break };
-            if let Ok(pages) = client.call_more(Request::Snapshot) {
+            if let Ok(pages) = client.call_more(Request::Snapshot {}) {
                 self.client = Some(client);
                 self.watched = None;
                 return whole(pages).context("the daemon said nothing");

@@ -89,7 +89,7 @@ fn what_was_learned_is_kept_before_a_reload_chooses_anew_and_not_after_a_panic()
                 }
                 std::thread::sleep(Duration::from_millis(5));
             };
-            let reloaded: Result<Reloaded, _> = client.call(Request::Reload, &[]);
+            let reloaded: Result<Reloaded, _> = client.call(Request::Reload {}, &[]);
             panics.store(true, Ordering::Relaxed);
             reloaded.unwrap();
         });
