@@ -34,10 +34,10 @@
 //! - Any value text is read or refused without panic (`any_text_is_read_or_refused_without_panic`).
 //! - A file that makes no sense is named, and refuses the machine only if it decides placement
 //!   (`malformed_files_are_named`, `what_says_nothing_of_placement_is_left_out`, `a_damaged_file_is_read_or_named`).
-//! - What [`sys_tree`] writes is read back as the same machine
-//!   (`what_is_written_is_read_back`).
-//! - hwloc reads the same structure (`hwloc_reads_what_we_read`,
-//!   `hwloc_reads_random_machines_as_we_do`).
+//! - What [`sys_tree`] writes is read back as the same machine (`what_is_written_is_read_back`).
+//! - Copies that have other files are read, too (`bit_maps_count_where_there_are_no_lists`,
+//!   `cpus_with_a_folder_are_online_where_no_list_says_which_are`).
+//! - hwloc reads the same structure (`hwloc_reads_what_we_read`, `hwloc_reads_random_machines_as_we_do`).
 
 mod cpu;
 mod files;
