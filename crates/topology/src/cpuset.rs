@@ -31,6 +31,26 @@ impl CpuSet {
         Self { words: Vec::new() }
     }
 
+    /// Reads a bit map: words of 32 bits in hexadecimal, highest first, separated by commas; hwloc puts `0x` before
+    /// each and leaves out those that are 0.
+    pub(crate) fn from_bit_map(text: &str) -> Result<Self, String> {
+        let mut set = Self::new();
+        for (word, base) in text.rsplit(',').zip((0u32..).step_by(32)) {
+            let bits = match word.strip_prefix("0x").unwrap_or(word) {
+                "" => 0,
+                digits => u32::from_str_radix(digits, 16)
+                    .map_err(|_| format!("'{word}' is not a word of a bit map"))?,
+            };
+            for pu in (0..32).filter(|bit| bits >> bit & 1 == 1).map(|bit| PuId(base + bit)) {
+                if pu.0 > MAX_CPU {
+                    return Err(format!("{pu} is too large a number"));
+                }
+                set.insert(pu);
+            }
+        }
+        Ok(set)
+    }
+
     /// Adds a hardware thread; true if it was not there before.
     pub fn insert(&mut self, pu: PuId) -> bool {
         let (word, bit) = position(pu);

@@ -6,20 +6,20 @@
 //! hypervisor, and a few say odd things (package -1, a core without caches).
 //!
 //! # Approach
-//! The directory that stands for `/sys` is a parameter. Only
-//! `devices/system/cpu/online` must be there; what else is missing has a default. Only which CPUs are online and which
-//! share a core must be understood: other files that make no sense count as missing and are named ([`LeftOut`]).
+//! The directory that stands for `/sys` is a parameter. What is missing has a default, but there must be a CPU. Only
+//! which CPUs are online and which share a core must be understood: other files that make no sense count as missing and
+//! are named ([`LeftOut`]). Copies may have bit maps without lists (hwloc and lscpu read those).
 //!
 //! | file, below `devices/system/` | content | when missing |
 //! |---|---|---|
-//! | `cpu/online` | the hardware threads | an error |
-//! | `cpu/cpuN/topology/core_cpus_list`, else `thread_siblings_list` | the core | a core of its own |
+//! | `cpu/online`, else `cpu/cpuN` without those of which `online` is 0 | the hardware threads | an error |
+//! | `cpu/cpuN/topology/{core_cpus,thread_siblings}_list`, else without `_list` | the core | a core of its own |
 //! | `cpu/cpuN/topology/physical_package_id` | the package (-1: not known) | package 0 |
-//! | `cpu/cpuN/cache/index*/{level,type,size,shared_cpu_list}` | the LLC domain: the highest unified or data cache, level 2 or higher | the die is the domain |
+//! | `cpu/cpuN/cache/index*/{level,type,size,shared_cpu_list}`, else `shared_cpu_map` | the LLC domain: the highest unified or data cache, level 2 or higher | the die is the domain |
 //! | `cpu/cpuN/topology/die_id` | the die, used only without cache | the package is the die |
 //! | `cpu/cpuN/cpu_capacity` | capacity, scaled to 1024 for the fastest | see below |
 //! | `cpu/cpuN/cpufreq/cpuinfo_max_freq` | frequency ceiling in kHz | not known |
-//! | `node/nodeN/cpulist` | CPUs of a NUMA node | all CPUs in the lowest node, node 0 if there is none |
+//! | `node/nodeN/cpulist`, else `cpumap` | CPUs of a NUMA node | all CPUs in the lowest node, node 0 if there is none |
 //! | `node/nodeN/meminfo` | its memory | not known |
 //! | `node/nodeN/distance`, `node/{online,possible}` | distances, see `node.rs` | not known |
 //! | `../cpu_{core,atom,lowpower}/cpus` | core types (Intel hybrids) | see below |
@@ -34,10 +34,10 @@
 //! - Any value text is read or refused without panic (`any_text_is_read_or_refused_without_panic`).
 //! - A file that makes no sense is named, and refuses the machine only if it decides placement
 //!   (`malformed_files_are_named`, `what_says_nothing_of_placement_is_left_out`, `a_damaged_file_is_read_or_named`).
-//! - What [`sys_tree`] writes is read back as the same machine
-//!   (`what_is_written_is_read_back`).
-//! - hwloc reads the same structure (`hwloc_reads_what_we_read`,
-//!   `hwloc_reads_random_machines_as_we_do`).
+//! - What [`sys_tree`] writes is read back as the same machine (`what_is_written_is_read_back`).
+//! - Copies that have other files are read, too (`bit_maps_count_where_there_are_no_lists`,
+//!   `cpus_with_a_folder_are_online_where_no_list_says_which_are`).
+//! - hwloc reads the same structure (`hwloc_reads_what_we_read`, `hwloc_reads_random_machines_as_we_do`).
 
 mod cpu;
 mod files;
@@ -90,7 +90,7 @@ pub enum SysfsError {
 /// holds (`root/devices/system/cpu/online` and so on).
 ///
 /// # Errors
-/// When `devices/system/cpu/online` is missing, or a file that decides placement makes no sense.
+/// When it has no CPU, or a file that decides placement makes no sense.
 pub fn read_sys_tree(root: &Path) -> Result<Topology, SysfsError> {
     read_tree_noting(root).map(|(topology, _)| topology)
 }
@@ -108,7 +108,7 @@ pub(crate) fn read_tree(
     origin: Origin,
 ) -> Result<(Topology, Vec<LeftOut>), SysfsError> {
     let sys = Sys::new(root);
-    let online = sys.required_list("devices/system/cpu/online")?;
+    let online = sys.online()?;
     let (nodes, fallback) = node::read(&sys);
     let node_of: BTreeMap<PuId, _> =
         nodes.iter().rev().flat_map(|n| n.cpus.iter().map(|pu| (pu, n.id))).collect();

@@ -2,27 +2,12 @@
 
 use crate::{CpuSet, PuId, cpuset::MAX_CPU};
 
-/// An hwloc bit map: words of 32 bits in hexadecimal, highest first, separated
-/// by commas; an empty word is 0.
+/// An hwloc bit map.
 pub(super) fn bit_map(text: &str) -> Result<CpuSet, String> {
-    let mut set = CpuSet::new();
-    for (word, base) in text.rsplit(',').zip((0u32..).step_by(32)) {
-        let digits = word.strip_prefix("0x").unwrap_or(word);
-        let bits = match digits {
-            "" => 0,
-            "f...f" => return Err(format!("the set '{text}' has no end")),
-            _ => u32::from_str_radix(digits, 16)
-                .map_err(|_| format!("'{word}' is not a word of a bit map"))?,
-        };
-        let members = (0..32).filter(|bit| bits >> bit & 1 == 1).map(|bit| PuId(base + bit));
-        for pu in members {
-            if pu.0 > MAX_CPU {
-                return Err(format!("{pu} is too large a number"));
-            }
-            set.insert(pu);
-        }
+    match text.split(',').any(|word| word == "0xf...f") {
+        true => Err(format!("the set '{text}' has no end")),
+        false => CpuSet::from_bit_map(text),
     }
-    Ok(set)
 }
 
 /// A CPU number.

@@ -93,10 +93,7 @@ fn read_one(
 ) -> Result<Cpu, SysfsError> {
     let directory = format!("devices/system/cpu/{pu}");
     let file = |name: &str| format!("{directory}/{name}");
-    let siblings = match sharers(sys, &file("topology/core_cpus_list"), pu, online)? {
-        None => sharers(sys, &file("topology/thread_siblings_list"), pu, online)?,
-        some => some,
-    };
+    let siblings = siblings(sys, &file("topology"), pu, online)?;
     let max_khz = sys.value(&file("cpufreq/cpuinfo_max_freq"), value::number);
     let id = |name: &str| sys.value(&file(name), value::identifier).flatten();
     Ok(Cpu {
@@ -114,14 +111,36 @@ fn read_one(
     })
 }
 
-/// The lowest online CPU of a list that must name the CPU itself.
-fn sharers(
+/// The lowest online CPU of the core, by the first of the files that is there.
+fn siblings(
     sys: &Sys<'_>,
-    path: &str,
+    directory: &str,
     pu: PuId,
     online: &CpuSet,
 ) -> Result<Option<u32>, SysfsError> {
-    let Some(listed) = sys.checked(path, value::list)? else { return Ok(None) };
+    let files = [
+        ("core_cpus_list", value::list as fn(&str) -> _),
+        ("thread_siblings_list", value::list),
+        ("core_cpus", value::bit_map),
+        ("thread_siblings", value::bit_map),
+    ];
+    for (name, parse) in files {
+        let path = format!("{directory}/{name}");
+        if let Some(listed) = sys.checked(&path, parse)? {
+            return lowest(sys, &path, &listed, pu, online);
+        }
+    }
+    Ok(None)
+}
+
+/// The lowest online CPU of those that a file lists, which must be with the CPU itself.
+fn lowest(
+    sys: &Sys<'_>,
+    path: &str,
+    listed: &CpuSet,
+    pu: PuId,
+    online: &CpuSet,
+) -> Result<Option<u32>, SysfsError> {
     if !listed.contains(pu) {
         return Err(sys.malformed(path, &listed.to_string(), format!("{pu} itself is missing")));
     }
@@ -139,9 +158,10 @@ fn last_level_cache(sys: &Sys<'_>, directory: &str, pu: PuId, online: &CpuSet) -
         {
             continue;
         }
-        let list = file("shared_cpu_list");
-        let key = sharers(sys, &list, pu, online).unwrap_or_else(|why| {
-            sys.leave_out(&list, &why);
+        let (list, map) = (file("shared_cpu_list"), file("shared_cpu_map"));
+        let Some((path, listed)) = sys.list_or_map(&list, &map) else { continue };
+        let key = lowest(sys, path, &listed, pu, online).unwrap_or_else(|why| {
+            sys.leave_out(path, &why);
             None
         });
         let Some(key) = key else { continue };

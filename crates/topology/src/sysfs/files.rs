@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::left_out::LeftOut;
 use super::{SysfsError, value};
-use crate::CpuSet;
+use crate::cpuset::MAX_CPU;
+use crate::{CpuSet, PuId};
 
 /// No attribute is longer than this; the kernel itself stops at a page, and
 /// at more only for bit maps.
@@ -54,6 +55,12 @@ impl<'a> Sys<'a> {
         self.value(path, value::list)
     }
 
+    /// CPUs by a list, or by a bit map where it is missing or not understood; with the path of what was read.
+    pub(super) fn list_or_map<'p>(&self, list: &'p str, map: &'p str) -> Option<(&'p str, CpuSet)> {
+        let by_map = || self.value(map, value::bit_map).map(|set| (map, set));
+        self.list(list).map(|set| (list, set)).or_else(by_map)
+    }
+
     /// A value that may be missing, but must be understood.
     pub(super) fn checked<T>(
         &self,
@@ -68,12 +75,22 @@ impl<'a> Sys<'a> {
         }
     }
 
-    /// A CPU list that must be there.
-    pub(super) fn required_list(&self, path: &str) -> Result<CpuSet, SysfsError> {
-        let path = self.root.join(path);
-        match read(&path) {
-            Ok(text) => parsed(path, &text, value::list),
-            Err(source) => Err(SysfsError::Read { path, source }),
+    /// The online CPUs. Where the kernel does not list them, those that have a folder and are not offline by
+    /// a file of their own.
+    pub(super) fn online(&self) -> Result<CpuSet, SysfsError> {
+        const CPUS: &str = "devices/system/cpu";
+        let path = self.root.join(CPUS).join("online");
+        let source = match read(&path) {
+            Ok(text) => return parsed(path, &text, value::list),
+            Err(source) => source,
+        };
+        let file = |number: &u32| format!("{CPUS}/cpu{number}/online");
+        let mut numbers = self.numbered(CPUS, "cpu");
+        numbers.retain(|number| *number <= MAX_CPU);
+        numbers.retain(|number| self.value(&file(number), value::number) != Some(0));
+        match numbers.is_empty() || !means_missing(&source) {
+            true => Err(SysfsError::Read { path, source }),
+            false => Ok(numbers.into_iter().map(PuId).collect()),
         }
     }
 

@@ -37,7 +37,10 @@ fn read_one(sys: &Sys<'_>, number: u32, there: &[u32], orders: &[Vec<u32>]) -> N
     };
     NumaNode {
         id: NodeId(number),
-        cpus: sys.list(&file("cpulist")).unwrap_or_default(),
+        cpus: sys
+            .list_or_map(&file("cpulist"), &file("cpumap"))
+            .map(|(_, cpus)| cpus)
+            .unwrap_or_default(),
         memory_bytes: sys.value(&file("meminfo"), value::memory_total),
         distances: sys.value(&file("distance"), by_number).unwrap_or_default(),
     }

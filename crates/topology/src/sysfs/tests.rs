@@ -5,6 +5,7 @@ use crate::scratch;
 use crate::synthetic::tests::lines;
 use crate::{CoreKind, CpuSet, NodeId};
 
+mod copies;
 mod odd_machines;
 
 /// A tree with these files below `devices`.

@@ -10,6 +10,17 @@ pub(super) fn list(text: &str) -> Parsed<CpuSet> {
     text.parse().map_err(|error: crate::ParseCpuSetError| error.reason())
 }
 
+/// A bit map of CPUs: `00000000,0000ff0f`.
+pub(super) fn bit_map(text: &str) -> Parsed<CpuSet> {
+    match text
+        .split(',')
+        .all(|word| word.chars().all(|c| c.is_ascii_hexdigit()) && !word.is_empty())
+    {
+        true => CpuSet::from_bit_map(text),
+        false => Err("expected hexadecimal words of a bit map".to_owned()),
+    }
+}
+
 /// A plain number.
 pub(super) fn number(text: &str) -> Parsed<u64> {
     text.parse().map_err(|_| "expected a number".to_owned())
@@ -87,6 +98,7 @@ mod tests {
             text in prop_oneof![".{0,30}", "[0-9 ,KMGk:-]{0,24}", "Node 0 MemTotal: .{0,20}"],
         ) {
             let _ = list(&text);
+            let _ = bit_map(&text);
             let _ = number(&text);
             let _ = identifier(&text);
             let _ = size(&text);
@@ -94,6 +106,17 @@ mod tests {
             let _ = memory_total(&text);
             let _ = distances(&text);
             let _ = design(&text);
+        }
+    }
+
+    #[test]
+    fn bit_maps_have_words_of_32_bits() {
+        let read = |text| bit_map(text).map(|set| set.to_string());
+        assert_eq!(read("00000001,80000003"), Ok("0-1,31-32".to_owned()));
+        assert_eq!(read("003ff"), Ok("0-9".to_owned()));
+        assert_eq!(read("00000000,00000000"), Ok(String::new()));
+        for bad in ["", "1,", "0x1", "+1", "123456789", "g", &format!("1{}", ",0".repeat(512))] {
+            assert!(bit_map(bad).is_err(), "{bad}");
         }
     }
 

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use super::{read, set, tree};
 use crate::{CoreKind, NodeId, Topology, read_tree_noting};
 
-type Files = Vec<(String, String)>;
+pub(super) type Files = Vec<(String, String)>;
 
 /// Number, CPUs, and distances by number.
-type Node = (u32, String, Vec<(u32, u32)>);
+pub(super) type Node = (u32, String, Vec<(u32, u32)>);
 
-fn files(files: &[(&str, &str)]) -> Files {
+pub(super) fn files(files: &[(&str, &str)]) -> Files {
     files.iter().map(|(path, content)| (format!("system/{path}"), (*content).to_owned())).collect()
 }
 
 /// Cores with these sibling lists.
-fn with_cores(mut all: Files, cores: &[&str]) -> Files {
+pub(super) fn with_cores(mut all: Files, cores: &[&str]) -> Files {
     for core in cores {
         for pu in set(core).iter() {
             let path = format!("system/cpu/{pu}/topology/core_cpus_list");
@@ -26,7 +26,7 @@ fn with_cores(mut all: Files, cores: &[&str]) -> Files {
 }
 
 /// The machine, and what was left out, with paths below `devices`.
-fn noting(all: &[(String, String)]) -> (Topology, Vec<String>) {
+pub(super) fn noting(all: &[(String, String)]) -> (Topology, Vec<String>) {
     let all: Vec<(&str, &str)> = all.iter().map(|(p, c)| (p.as_str(), c.as_str())).collect();
     let root = tree(&all);
     let (topology, left_out) = read_tree_noting(root.path()).unwrap();
@@ -34,11 +34,11 @@ fn noting(all: &[(String, String)]) -> (Topology, Vec<String>) {
     (topology, left_out.iter().map(|what| what.to_string().replace(&below, "")).collect())
 }
 
-fn cores(t: &Topology) -> Vec<String> {
+pub(super) fn cores(t: &Topology) -> Vec<String> {
     t.cores().iter().map(|core| core.cpus.to_string()).collect()
 }
 
-fn nodes(t: &Topology) -> Vec<Node> {
+pub(super) fn nodes(t: &Topology) -> Vec<Node> {
     let distances = |all: &BTreeMap<NodeId, u32>| all.iter().map(|(to, d)| (to.0, *d)).collect();
     t.nodes().iter().map(|n| (n.id.0, n.cpus.to_string(), distances(&n.distances))).collect()
 }
