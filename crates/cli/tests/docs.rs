@@ -72,8 +72,13 @@ impl Help {
 
     /// The commands that a command has.
     fn commands(&mut self, path: &[&str]) -> BTreeSet<String> {
-        let lines = self.of(path).lines().skip_while(|line| !HEADINGS.contains(line)).skip(1);
-        let names = lines.take_while(|line| !line.is_empty()).filter_map(|line| {
+        let is_root = path.is_empty();
+        let is_first =
+            |line: &&str| HEADINGS.contains(line) || is_root && line.starts_with("Usage:");
+        let lines = self.of(path).lines().skip_while(move |line| !is_first(line)).skip(1);
+        // Symbiont's own are in several groups.
+        let is_last = |line: &&str| if is_root { *line == "Options:" } else { line.is_empty() };
+        let names = lines.take_while(move |line| !is_last(line)).filter_map(|line| {
             let name = line.strip_prefix("  ")?.split(' ').next()?;
             (!name.is_empty()).then(|| name.to_owned())
         });

@@ -169,8 +169,8 @@ fn described() {
     tree.install();
     let help = Command::new(env!("CARGO_BIN_EXE_symbiont")).arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let listed = listed.take_while(|line| !line.is_empty());
+    let listed = help.lines().skip_while(|line| !line.starts_with("Usage:")).skip(1);
+    let listed = listed.take_while(|line| *line != "Options:");
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
     let commands: Vec<&str> = names.filter(|name| *name != "help").collect();
     assert!(commands.len() > 12 && commands.contains(&"daemon"), "{help}");
@@ -198,6 +198,7 @@ fn described() {
     };
     assert_eq!(words("att"), "attach\n");
     assert_eq!(words("attach --cg"), "--cgroup\n");
+    assert_eq!(words("run --policy never"), "never-twice\n");
     for command in commands {
         assert!(words(command).split_whitespace().any(|word| word == command), "{command}");
     }
