@@ -2,7 +2,7 @@
 #   make run    installs what is missing, builds what the main job needs, runs it, says what came out
 #   make test   installs what is missing, checks style, lints, documentation, runs all tests
 #   make lab    boots all guests of the lab; make test boots one
-#   make figures  makes README's table of published results and its pictures anew
+#   make figures  makes docs/results.md, the table of published results, and its pictures anew
 #   make install, make uninstall   puts what 'make build' made where Debian expects it
 #   make deb    makes a Debian package of the same files; make check-deb tries it in a Debian of its own
 #   make check-slurm-deb   the same of the package that has Slurm's plugin; SUITE=bookworm, trixie
@@ -58,7 +58,7 @@ os-baseline: setup-test
 bench: build
 	target/release/symbiont bench phases
 
-# README's table of published results beside ours and its pictures, from its figures made anew
+# The table of published results next to ours in docs/results.md and its pictures, from its figures made anew
 # (an hour).
 figures: build
 	target/release/symbiont reproduce `scripts/figures.py --ids` --output target/reproduce

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""README's table of published results next to ours, and its pictures.
+"""The table of published results in docs/results.md next to ours, and its pictures.
 
     scripts/figures.py FOLDER... take the values from reports of `symbiont reproduce`,
                                  each figure from the last that has it, and write
-                                 docs/figures/ and README's block anew; papers of which
-                                 no report has a figure stay as they are, and README says so
-    scripts/figures.py --check   fail if README is not what docs/figures/ gives
+                                 docs/figures/ and the page's block anew; papers of which
+                                 no report has a figure stay as they are, and the page says so
+    scripts/figures.py --check   fail if the page is not what docs/figures/ gives
     scripts/figures.py --ids     print the figures that the report must have
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "figures"
 DATA = KEPT / "figures.json"
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "results.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 # Figure, what and where, as in its table; the simulated machine.
@@ -52,7 +52,7 @@ ROWS = [
     ("settle-fig8", "bad", "mean", PENTIUM4),
     ("settle-controls", "activity vectors", "over activity vectors, super-sets elsewhere", XSIM),
 ]
-# README shows the first at its head, the others below the table.
+# the page shows the first at its head, the others below the table.
 PICTURES = ["symbiont-batch", "feliu-sec63", "peternier-fig12a", "navarro-fig2"]
 IDS = list(dict.fromkeys([row[0] for row in ROWS] + PICTURES))
 FACTS = ["Effort", "Seed", "Version"]
@@ -74,7 +74,7 @@ def take(folders):
             for row in csv.DictReader(file):
                 figures[row["Figure"]], place_of[row["Figure"]] = row, folder
     if not facts.get("Effort", "").startswith("full"):
-        sys.exit("figures: a quick report gives no verdicts; README shows the full form")
+        sys.exit("figures: a quick report gives no verdicts; the page shows the full form")
     before = json.loads(DATA.read_text())
     if before["facts"] != facts:
         before = {"papers": {}, "rows": [], "pictures": {}, "older": []}
@@ -137,7 +137,7 @@ def paper(figure):
 
 
 def papers(figures):
-    """Figures and values of each paper by verdict, also of figures that README does not show."""
+    """Figures and values of each paper by verdict, also of figures that the page does not show."""
     papers = {}
     for row in figures:
         if row["Verdict"] not in FIGURES:
@@ -170,7 +170,7 @@ def part(row):
 
 
 def line(row):
-    """A row of README's table."""
+    """A row of the page's table."""
     unit = f" {row['unit']}" if row["unit"] else ""
     low, high = row["interval"]
     interval = "" if low is None else f" [{shown(low)}, {shown(high)}]"
@@ -201,7 +201,7 @@ def dated(older):
 
 
 def block(kept):
-    """README's block, from what is kept."""
+    """the page's block, from what is kept."""
     facts = kept["facts"]
     form, _, why = facts["Effort"].partition(": ")
     return "\n".join([
@@ -228,16 +228,16 @@ def block(kept):
         "|---|---|---:|---:|---:|---|---|",
         *map(line, kept["rows"]),
         "",
-        *(f"![{picture['title']}](docs/figures/{name}.svg)\n"
+        *(f"![{picture['title']}](figures/{name}.svg)\n"
           for name, picture in list(kept["pictures"].items())[1:]),
         END,
     ])
 
 
 def check(kept, text, wanted):
-    """Why README or a picture is not current; none if all are."""
+    """Why the page or a picture is not current; none if all are."""
     if text != wanted:
-        return "README's block is not what docs/figures/figures.json gives"
+        return "the page's block is not what docs/figures/figures.json gives"
     rows = [(row["figure"], row["what"], row["where"], row["machine"]) for row in kept["rows"]]
     if rows != ROWS or list(kept["pictures"]) != PICTURES:
         return "docs/figures/figures.json has other rows or pictures than scripts/figures.py names"
@@ -256,9 +256,9 @@ def main():
     if sys.argv[1] == "--ids":
         print(*IDS)
         return
-    text = README.read_text()
+    text = PAGE.read_text()
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        sys.exit(f"figures: README needs one line {BEGIN} and one line {END}")
+        sys.exit(f"figures: docs/results.md needs one line {BEGIN} and one line {END}")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     if sys.argv[1] != "--check":
@@ -267,7 +267,7 @@ def main():
     kept = json.loads(DATA.read_text())
     wanted = before + block(kept) + after
     if sys.argv[1] != "--check":
-        README.write_text(wanted)
+        PAGE.write_text(wanted)
     elif wrong := check(kept, text, wanted):
         sys.exit(f"figures: {wrong}: run `make figures`")
 

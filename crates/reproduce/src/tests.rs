@@ -18,7 +18,7 @@ fn ids_are_unique_and_name_their_paper() {
     }
 }
 
-/// What a paper prints of a row of README's table.
+/// What a paper prints of a row of the table in docs/results.md.
 fn printed(figure: &str, what: &str, at: &str) -> Option<f64> {
     use symbiont_report::published::{hysched, phases, vectors, workover};
     let said = |said: &[feliu::Said]| said.iter().find(|of| feliu::place(of) == at).map(|of| of.5);
@@ -59,7 +59,7 @@ fn printed(figure: &str, what: &str, at: &str) -> Option<f64> {
     }
 }
 
-/// README's table is generated (`scripts/figures.py`) from kept values, which follow this build's figures.
+/// The table in docs/results.md is generated (`scripts/figures.py`) from kept values, which follow this build's figures.
 #[test]
 fn the_readme_shows_figures_and_published_values_of_this_build() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/figures/figures.json");
