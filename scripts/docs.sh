@@ -32,7 +32,11 @@ block() { # block LANGUAGE: standard input as it is
     echo '```'
 }
 part() { printf '\n# %s\n\n' "$1" >>"$src/SUMMARY.md"; }
-commands() { # commands COMMAND...: the commands that a command has
+commands() { # commands COMMAND...: the commands that a command has; symbiont's own are in groups
+    if [ $# = 0 ]; then
+        "$binary" --help | sed -n '/^Usage:/,/^Options:/s/^  \([a-z][a-z-]*\)  .*/\1/p'
+        return
+    fi
     "$binary" "$@" --help | sed -n '/^\(Commands\|Experiments\):$/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p' | grep -v '^help$' || :
 }
 help_of() { "$binary" "$@" --help | block text; }
