@@ -24,7 +24,7 @@ TIMEOUT = ("crates/cli/tests/faults/place.rs", "from_secs(120)", "from_secs(40)"
 # Name, file, what stands there, what stands there instead; a guest, scenarios.
 FAULTS = [
     ("siblings-misread", "crates/topology/src/sysfs/cpu.rs",
-     "topology/core_cpus_list", "topology/package_cpus_list",
+     '("core_cpus_list", value::list', '("package_cpus_list", value::list',
      X86, ["topology_is_read_as_it_was_given"]),
     ("octuples-halved", "crates/topology/src/sysfs/cpu.rs",
      "core: siblings.unwrap_or(pu.0),", "core: siblings.unwrap_or(pu.0) + pu.0 % 8 / 4,",
