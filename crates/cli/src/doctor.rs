@@ -39,6 +39,8 @@ struct Findings {
     /// Where this process may run.
     confines: Confines,
     support: Support,
+    /// Can cookies of core scheduling be read? Threads with different ones are not placed on one core.
+    core_scheduling: Ability,
     /// What this user's own manager leaves to the OS, if anything.
     not_placed: Option<&'static str>,
     /// How new threads are found.
@@ -97,6 +99,10 @@ pub fn doctor(args: &Doctor) -> anyhow::Result<()> {
 const PARENTS: &str = "processes that have made others (unless under no_new_privs): a child could \
      become another user's (su, sudo), which you may not restore. Root's `symbiont daemon` places them";
 
+/// See `symbiont_policy`, module `cookies`.
+const COOKIES: &str =
+    "threads with different cookies (PR_SCHED_CORE, coresched(1)) are never placed on one core";
+
 fn look(state_dir: &Path) -> anyhow::Result<Findings> {
     let topology = HostTopology::read().context("cannot read this machine's topology")?;
     let watcher = Watcher::start(WatchOptions::default(), Box::new(()))
@@ -146,6 +152,7 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
         left_out: topology.left_out().iter().map(ToString::to_string).collect(),
         topology,
         support,
+        core_scheduling: symbiont_linux::cookies::ability(),
         not_placed: (!privilege.may_place_all()).then_some(PARENTS),
         enrolment,
         state_dir: state_dir.display().to_string(),
@@ -203,6 +210,13 @@ impl Findings {
         }
         lines.push(format!("  boost (nice)    {}", words(&self.support.boost)));
         lines.push(format!("  SCHED_IDLE      {}", words(&self.support.idle_class)));
+        if self.topology.smt_width() > 1 {
+            let cookies = match &self.core_scheduling {
+                Ability::Full => COOKIES.to_owned(),
+                other => format!("cookies of threads cannot be read: {}", words(other)),
+            };
+            lines.push(text::hanging("  core scheduling", &cookies, 18).trim_end().to_owned());
+        }
         lines.push(format!("  journal         in {}", self.state_dir));
         lines.push(String::new());
         lines.push("Policies".to_owned());

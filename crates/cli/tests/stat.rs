@@ -144,6 +144,7 @@ fn doctor_describes_this_machine_and_of_any_other() {
     let json = symbiont(&["doctor", "--json"]);
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert!(json["counting"]["catalogue"].is_string() && json["policies"].is_array());
+    assert!(json["core_scheduling"]["ability"].is_string(), "{}", json["core_scheduling"]);
     let other = symbiont(&["doctor", "--machine", "power8"]);
     assert!(text(&other.stdout).contains("PM_CMPLU_STALL_THRD"));
     let json = symbiont(&["doctor", "--machine", "zen4", "--json"]);
