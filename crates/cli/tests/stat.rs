@@ -151,7 +151,7 @@ fn doctor_describes_this_machine_and_of_any_other() {
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["name"], "zen4");
     assert!(json["events"].as_array().is_some_and(|events| events.len() > 20));
-    let unknown = symbiont(&["doctor", "--machine", "zen5"]);
+    let unknown = symbiont(&["doctor", "--machine", "zen9"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).contains("did you mean 'zen2'"), "{}", text(&unknown.stderr));
 }
