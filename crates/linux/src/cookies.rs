@@ -5,7 +5,7 @@
 //! `Documentation/admin-guide/hw-vuln/core-scheduling.rst`). What places threads must know their cookies.
 //!
 //! # Approach
-//! One call for each thread, when it is first seen and every [`AGAIN`] after; a child inherits its parent's. The call
+//! One call for each thread, when it is first seen and every few seconds after; a child inherits its parent's. The call
 //! needs the permission to trace the thread: cookies that cannot be read count as none. A kernel that was built without
 //! core scheduling or is older than 5.14, and a machine without SMT, is asked once.
 //!
