@@ -10,7 +10,7 @@ use symbiont_linux::confines::Confines;
 use symbiont_linux::observe::{Method, WatchOptions, Watcher};
 use symbiont_machine::{Ability, Signal, Support};
 use symbiont_policy::{CannotRun, Settings, policies};
-use symbiont_topology::HostTopology;
+use symbiont_topology::{HostTopology, Topology};
 
 use crate::args::Doctor;
 use crate::described::described;
@@ -39,6 +39,8 @@ struct Findings {
     /// Where this process may run.
     confines: Confines,
     support: Support,
+    /// Can cookies of core scheduling be read? Threads with different ones are not placed on one core.
+    core_scheduling: Ability,
     /// What this user's own manager leaves to the OS, if anything.
     not_placed: Option<&'static str>,
     /// How new threads are found.
@@ -97,6 +99,10 @@ pub fn doctor(args: &Doctor) -> anyhow::Result<()> {
 const PARENTS: &str = "processes that have made others (unless under no_new_privs): a child could \
      become another user's (su, sudo), which you may not restore. Root's `symbiont daemon` places them";
 
+/// See `symbiont_policy`, module `cookies`.
+const COOKIES: &str =
+    "threads with different cookies (PR_SCHED_CORE, coresched(1)) are never placed on one core";
+
 fn look(state_dir: &Path) -> anyhow::Result<Findings> {
     let topology = HostTopology::read().context("cannot read this machine's topology")?;
     let watcher = Watcher::start(WatchOptions::default(), Box::new(()))
@@ -146,6 +152,7 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
         left_out: topology.left_out().iter().map(ToString::to_string).collect(),
         topology,
         support,
+        core_scheduling: symbiont_linux::cookies::ability(),
         not_placed: (!privilege.may_place_all()).then_some(PARENTS),
         enrolment,
         state_dir: state_dir.display().to_string(),
@@ -203,6 +210,7 @@ impl Findings {
         }
         lines.push(format!("  boost (nice)    {}", words(&self.support.boost)));
         lines.push(format!("  SCHED_IDLE      {}", words(&self.support.idle_class)));
+        lines.extend(core_scheduling(&self.topology, &self.core_scheduling));
         lines.push(format!("  journal         in {}", self.state_dir));
         lines.push(String::new());
         lines.push("Policies".to_owned());
@@ -232,6 +240,16 @@ impl PolicyFinding {
     }
 }
 
+/// What it says of core scheduling, where cores have several hardware threads.
+fn core_scheduling(topology: &Topology, cookies: &Ability) -> Option<String> {
+    let said = match cookies {
+        _ if topology.smt_width() < 2 => return None,
+        Ability::Full => COOKIES.to_owned(),
+        Ability::Partial(why) | Ability::Absent(why) => format!("no cookies: {why}"),
+    };
+    Some(text::hanging("  core scheduling", &said, 18).trim_end().to_owned())
+}
+
 fn as_text<S: Serializer>(why: &Option<CannotRun>, to: S) -> Result<S::Ok, S::Error> {
     why.as_ref().map(ToString::to_string).serialize(to)
 }
@@ -241,5 +259,22 @@ fn words(ability: &Ability) -> String {
         Ability::Full => "yes".to_owned(),
         Ability::Partial(why) => format!("in part: {why}"),
         Ability::Absent(why) => format!("no: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn core_scheduling_is_named_where_cores_have_siblings() {
+        let machine = |line: &str| Topology::synthetic(line).unwrap();
+        let absent = Ability::Absent("the kernel is too old".into());
+        assert_eq!(core_scheduling(&machine("core:2"), &absent), None);
+        let smt = machine("core:2 smt:2");
+        let without = "  core scheduling no cookies: the kernel is too old";
+        assert_eq!(core_scheduling(&smt, &absent).unwrap(), without);
+        let with = core_scheduling(&smt, &Ability::Full).unwrap();
+        assert!(with.contains("different cookies"), "{with}");
     }
 }

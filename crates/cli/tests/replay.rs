@@ -109,6 +109,7 @@ fn recording(folder: &Path) -> PathBuf {
                 cpu: Some(PuId(cpu)),
                 allowed: Arc::new("0-3".parse().unwrap()),
                 lifecycle: Lifecycle::Settled,
+                cookie: None,
                 counts: vec![Ok(reading)],
             }
         });

@@ -144,13 +144,14 @@ fn doctor_describes_this_machine_and_of_any_other() {
     let json = symbiont(&["doctor", "--json"]);
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert!(json["counting"]["catalogue"].is_string() && json["policies"].is_array());
+    assert!(json["core_scheduling"]["ability"].is_string(), "{}", json["core_scheduling"]);
     let other = symbiont(&["doctor", "--machine", "power8"]);
     assert!(text(&other.stdout).contains("PM_CMPLU_STALL_THRD"));
     let json = symbiont(&["doctor", "--machine", "zen4", "--json"]);
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["name"], "zen4");
     assert!(json["events"].as_array().is_some_and(|events| events.len() > 20));
-    let unknown = symbiont(&["doctor", "--machine", "zen5"]);
+    let unknown = symbiont(&["doctor", "--machine", "zen9"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).contains("did you mean 'zen2'"), "{}", text(&unknown.stderr));
 }

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,11 +11,11 @@ use std::time::Duration;
 use symbiont_control::{ControlError, Controller, Deciding, Holding};
 use symbiont_machine::test_support::FakeMachine;
 use symbiont_machine::{
-    Ability, Assignment, Change, Machine, Move, Outcome, Placement, Priority, Signal, Signals,
-    Target, ThreadId,
+    Ability, Assignment, Change, CoreCookie, Machine, Move, Outcome, Placement, Priority, Signal,
+    Signals, Target, ThreadId,
 };
 use symbiont_planner::{Bounds, Planner, Setting, Why};
-use symbiont_policy::{Phases, Policy, Random, Settings, Stay, View};
+use symbiont_policy::{Classes, Phases, Policy, Random, Settings, Stay, View};
 use symbiont_topology::{CpuSet, PuId, Topology};
 
 const QUANTUM: Duration = Duration::from_millis(20);
@@ -413,6 +414,34 @@ mod answers {
         assert_eq!(applied[0].target, Target::Cpus(PuId(0).into()));
         assert_eq!(applied[0].priority, Priority::Normal);
         assert_eq!(applied[0].reason, "the more the merrier");
+    }
+
+    /// Whether random groups on two cores of SMT2 put threads with different cookies of core scheduling together, in
+    /// any of some quanta: `policy` makes the policy for a seed.
+    fn mixes(policy: fn(u64) -> Box<dyn Policy>) -> bool {
+        let topology = Topology::synthetic("core:2 smt:2").unwrap();
+        let mut machine = FakeMachine::new(topology.clone());
+        let threads = [1, 2, 1, 2].into_iter().zip(10..);
+        let cookies: BTreeMap<ThreadId, u64> =
+            threads.map(|(cookie, number)| (machine.start(number, number), cookie)).collect();
+        for (id, cookie) in &cookies {
+            machine.threads.get_mut(id).unwrap().cookie = CoreCookie::new(*cookie);
+        }
+        let planner = Planner::new(Bounds::none());
+        let mut c = Controller::new(machine, policy(1), planner).holding(Holding::Always);
+        (0..20).any(|_| {
+            quanta(&mut c, 1);
+            topology.cores().iter().any(|core| {
+                let there = c.machine().masks.iter().filter(|(_, mask)| mask.is_subset(&core.cpus));
+                there.map(|(id, _)| cookies[id]).collect::<BTreeSet<_>>().len() > 1
+            })
+        })
+    }
+
+    #[test]
+    fn threads_with_other_cookies_share_no_core() {
+        assert!(!mixes(|seed| Box::new(Classes::new(Box::new(Random::new(seed))))));
+        assert!(mixes(|seed| Box::new(Random::new(seed))), "a policy by itself knows no cookies");
     }
 
     #[test]

@@ -63,6 +63,7 @@ fn sample(counting: &Arc<Counting>, threads: u32, quantum: u64) -> Result<Sample
         cpu: None,
         allowed: Arc::clone(&limit),
         lifecycle: Lifecycle::Settled,
+        cookie: None,
         counts: counting
             .groups
             .iter()

@@ -3,6 +3,7 @@
 pub mod actuate;
 mod birth;
 pub mod confines;
+pub mod cookies;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod inheriting;

@@ -77,6 +77,7 @@ pub use ticker::Lateness;
 use crate::actuate::{
     Actuator, ActuatorError, Privilege, RestoreReport, Suspect, ThreadError, ThreadKey, affinity,
 };
+use crate::cookies::Cookies;
 use crate::launch::{Manager, Wake};
 use crate::observe::{
     Ages, Haste, Losses, Method, Observed, PAUSE, Scheduling, WatchError, WatchOptions, Watcher,
@@ -169,6 +170,7 @@ pub struct LinuxMachine<W> {
     /// What each process had run at the last sample, in order.
     last_ran: Vec<(u32, Duration)>,
     starts: Starts,
+    cookies: Cookies,
     /// May it place threads that became another user's?
     places_all: bool,
     refreshed: Timestamp,
@@ -231,6 +233,7 @@ impl<W: Wait> LinuxMachine<W> {
             known: Vec::new(),
             last_ran: Vec::new(),
             starts: Starts::default(),
+            cookies: Cookies::new(),
             places_all: Privilege::current().may_place_all(),
             refreshed: Timestamp::default(),
             quantum: None,
@@ -459,6 +462,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
         let at = Self::now();
         self.take_released(&mut observed);
         self.starts.note(at, &observed);
+        self.cookies.begin(at);
         let is_changed = self.follow_topology();
         if is_changed || at.since(self.refreshed) >= REFRESH {
             self.actuator.refresh()?;
@@ -501,6 +505,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
                 cpu: thread.cpu,
                 allowed,
                 lifecycle: self.lifecycle(at, thread, &parents),
+                cookie: self.cookies.of(thread.id),
                 counts: Vec::new(),
             });
         }

@@ -42,7 +42,7 @@ pub use dry::DryRun;
 pub use outcome::{Change, Move, Outcome};
 pub use placement::{Assignment, Placement, Priority, Target};
 pub use sample::{
-    Lifecycle, Program, ProgramId, RunState, Sample, ThreadId, ThreadSample, Timestamp,
+    CoreCookie, Lifecycle, Program, ProgramId, RunState, Sample, ThreadId, ThreadSample, Timestamp,
 };
 pub use support::{Ability, Signal, Signals, Support};
 use symbiont_topology::{CpuSet, Topology};

@@ -1,6 +1,7 @@
 //! What a machine reports of its threads.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,6 +80,21 @@ impl Program {
     }
 }
 
+/// A cookie of core scheduling (Linux: prctl(2), `PR_SCHED_CORE`): threads that do not trust each other have
+/// different ones, or one has none. On one core such threads never run at the same time: while one runs, the
+/// OS forces the siblings of its hardware thread idle rather than run the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CoreCookie(NonZeroU64);
+
+impl CoreCookie {
+    /// As the OS numbers it; zero is none.
+    #[must_use]
+    pub fn new(number: u64) -> Option<Self> {
+        NonZeroU64::new(number).map(Self)
+    }
+}
+
 /// The state of a thread at the moment of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -114,6 +130,9 @@ pub struct ThreadSample {
     pub allowed: Arc<CpuSet>,
     /// Which of its settings may change now.
     pub lifecycle: Lifecycle,
+    /// Its cookie of core scheduling; none: it has none, or that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cookie: Option<CoreCookie>,
     /// For each group that is counted ([`Counting::groups`]), what it counted
     /// of this thread; empty where nothing is counted.
     pub counts: Vec<GroupCounts>,
@@ -195,6 +214,7 @@ mod tests {
                 cpu: Some(PuId(1)),
                 allowed: Arc::new("0-1".parse().unwrap()),
                 lifecycle: Lifecycle::Settled,
+                cookie: CoreCookie::new(7),
                 counts: counts.clone(),
             }],
             programs: vec![Program::new(ProgramId(0), "make")],
@@ -207,6 +227,11 @@ mod tests {
         };
         let text = serde_json::to_string(&sample).unwrap();
         assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), sample);
+        let before_cookies = text.replace(r#","cookie":7"#, "");
+        assert_ne!(before_cookies, text);
+        let read: Sample = serde_json::from_str(&before_cookies).unwrap();
+        assert_eq!(read.threads[0].cookie, None);
+        assert_eq!(serde_json::to_string(&read).unwrap(), before_cookies);
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub fn thread(program: u32, number: u32, allowed: &CpuSet) -> ThreadSample {
         cpu: None,
         allowed: Arc::new(allowed.clone()),
         lifecycle: Lifecycle::Settled,
+        cookie: None,
         counts: Vec::new(),
     }
 }

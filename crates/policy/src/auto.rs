@@ -11,7 +11,8 @@
 //! 2. `phases` ([`Phases`]): where a parallel program runs, a serial thread gets a core of its own, the
 //!    fastest first.
 //! 3. `domains`: each program stays in one LLC domain or NUMA node where its ready threads fit, and
-//!    domains are balanced.
+//!    domains are balanced. Where caches are of unequal size, programs that miss in a smaller one go to a larger
+//!    one (`caches`).
 //! 4. `groups`: inside a domain, steady threads are grouped on cores by the best policy that the machine
 //!    has the signals for (`choice`). Not where more threads are ready than there are hardware threads: the
 //!    OS shares CPU time fairly, groups would not.
@@ -33,6 +34,7 @@
 //!   (`a_placement_that_does_not_pay_is_released`, `a_placement_that_pays_is_kept`).
 //! - CPUs with unmanaged load are avoided, and tried again (`cpus_with_unmanaged_load_are_avoided`).
 
+mod caches;
 mod choice;
 mod domains;
 mod groups;
@@ -57,6 +59,7 @@ use crate::{
     Entry, Finding, Foresight, LearnedPairs, Phase, Phases, Policy, ProgramPhase, Requirements,
     Settings, ThreadView, View, fpu, learned, phases, symbiotic_online,
 };
+use caches::{Caches, Unequal};
 use choice::Choice;
 use domains::{Domain, DomainId, Homes, Load, domains};
 use groups::{Groups, Held};
@@ -106,6 +109,8 @@ pub struct Auto {
     ready: BTreeMap<ThreadId, f64>,
     unmanaged: Unmanaged,
     phases: Phases,
+    caches: Caches,
+    unequal: Unequal,
     homes: Homes,
     groups: Groups,
     pays: Pays,
@@ -124,6 +129,7 @@ struct Decision<'d> {
     /// What `phases` leaves of the machine.
     rest: CpuSet,
     domains: Vec<Domain>,
+    caches: &'d Caches,
     homes: BTreeMap<ProgramId, DomainId>,
     groups: BTreeMap<ThreadId, Held>,
     pays: &'d Pays,
@@ -141,6 +147,8 @@ impl Auto {
             ready: BTreeMap::new(),
             unmanaged: Unmanaged::default(),
             phases: Phases::online(settings),
+            caches: Caches::default(),
+            unequal: Unequal::default(),
             homes: Homes::default(),
             groups: Groups::default(),
             pays: Pays::default(),
@@ -205,6 +213,13 @@ impl Auto {
             }
         }
         loads.retain(|_, load| load.ready >= BUSY);
+        for (program, load) in &mut loads {
+            let lost = domains.iter().filter_map(|domain| {
+                let lost = self.caches.loss(*program, domain.cache?)?;
+                Some((domain.id, load.ready * lost))
+            });
+            load.lost = lost.collect();
+        }
         loads
     }
 
@@ -290,7 +305,11 @@ impl Decision<'_> {
         let priority = urgent.map_or(Priority::Normal, |assignment| assignment.priority);
         let cpus = self.within(view, thread);
         let mut reason = match self.domain(thread) {
-            Some(domain) => format!("{}: its program fits there", domain.name),
+            Some(domain) => {
+                let cache = self.caches.reason(thread.program, domain, &self.domains);
+                let why = cache.unwrap_or_else(|| "fits there".to_owned());
+                format!("{}: its program {why}", domain.name)
+            }
             None if self.domains.len() > 1 => "its program fits no domain".to_owned(),
             None => "one domain".to_owned(),
         };
@@ -335,17 +354,24 @@ impl Policy for Auto {
         if self.counts_instructions {
             requirements.required.insert(Signal::Ipc);
         }
-        Requirements { alternatives: choice::signals(&self.settings), ..requirements }
+        if self.unequal.counts {
+            requirements.optional.insert(Signal::CacheMisses);
+        }
+        let mut alternatives = choice::signals(&self.settings);
+        alternatives.insert(Signal::CacheMisses);
+        Requirements { alternatives, ..requirements }
     }
 
     fn offer(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
         self.phases.offer(offered, topology);
         self.choice = Choice::on(offered, topology, &self.settings);
         self.counts_instructions = offered.signals.get(&Signal::Ipc).is_some_and(Ability::exists);
-        self.domains = match self.choice.places_by_memory() {
-            true => 1,
-            false => domains(topology, &topology.cpus()).len(),
+        let domains = match self.choice.places_by_memory() {
+            true => Vec::new(),
+            false => domains(topology, &topology.cpus()),
         };
+        self.domains = domains.len().max(1);
+        self.unequal = Unequal::of(offered, &domains);
         None
     }
 
@@ -353,6 +379,10 @@ impl Policy for Auto {
         let domains = match self.domains {
             0 | 1 => "one domain of cores".to_owned(),
             several => format!("{several} domains of cores"),
+        };
+        let domains = match &self.unequal.text {
+            Some(caches) => format!("{domains}, {caches}"),
+            None => domains,
         };
         let grouped = match self.choice.name() {
             Some(name) => format!("groups on a core by {name} ({})", self.choice.why),
@@ -390,6 +420,7 @@ impl Policy for Auto {
         if !domains.is_empty() {
             self.domains = domains.len();
         }
+        self.caches.learn(&reduced, &domains, over);
         let loads = self.loads(&reduced, &domains, owned);
         let homes = self.homes.decide(&domains, &loads, over);
         let mut decision = Decision {
@@ -399,6 +430,7 @@ impl Policy for Auto {
             owned,
             rest,
             domains,
+            caches: &self.caches,
             homes,
             groups: BTreeMap::new(),
             pays: &self.pays,

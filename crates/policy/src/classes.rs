@@ -25,17 +25,19 @@
 //! - A program keeps its cores while it sleeps (`cores_stay_granted_while_their_program_sleeps`).
 //! - A program of class `alone` has one hardware thread of each core
 //!   (`a_measured_program_leaves_siblings_empty`).
+//! - Threads with different cookies of core scheduling share no core ([`crate::cookies`]).
 //! - Programs of the normal class alone are placed as by the policy itself
 //!   (`without_classes_nothing_changes`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_machine::{
-    Assignment, Class, Lifecycle, Placement, Priority, ProgramId, RunState, Support, Target,
-    ThreadId,
+    Assignment, Class, CoreCookie, Lifecycle, Placement, Priority, ProgramId, RunState, Support,
+    Target, ThreadId,
 };
 use symbiont_topology::{CoreId, CpuSet, Topology};
 
+use crate::cookies::{self, OTHER_COOKIE};
 use crate::{Finding, Foresight, LearnedPairs, Policy, Requirements, ThreadView, View};
 
 /// Quanta after which a core beyond the first that was not needed is given back.
@@ -94,11 +96,13 @@ impl Classes {
         self.grants.retain(|id, _| keeps(id));
         let mut allowed = BTreeMap::<ProgramId, CpuSet>::new();
         let mut ready = BTreeMap::<ProgramId, usize>::new();
+        let mut cookies = BTreeMap::<ProgramId, BTreeSet<_>>::new();
         for thread in view.threads.iter().filter(|thread| keeps(&thread.program)) {
             let mask = view.allowed(thread);
             let all = allowed.entry(thread.program).or_insert_with(|| mask.clone());
             *all = all.intersection(&mask);
             *ready.entry(thread.program).or_default() += usize::from(is_ready(thread));
+            cookies.entry(thread.program).or_default().insert(thread.cookie);
         }
         // Those that have cores come first, so that nothing changes hands.
         let mut order: Vec<ProgramId> = allowed.keys().copied().collect();
@@ -117,7 +121,8 @@ impl Classes {
                 .collect();
             let granted = usable.len() - free.len();
             let left = (usable.len() / 2).saturating_sub(granted);
-            grant.fit((*ready).max(1), &free, left);
+            let cookies = cookies.get(&id).map_or(1, BTreeSet::len);
+            grant.fit((*ready).max(cookies), &free, left);
             if grant.cores.is_empty() {
                 refused.insert(id, no_core(usable.len(), granted));
             } else {
@@ -232,11 +237,22 @@ impl Policy for Classes {
 
     fn place(&mut self, view: &View<'_>) -> Placement {
         let refused = self.grant(view);
-        let mut placement = show(&self.grants, view, |rest| self.inner.place(rest));
+        let mut placement = show(&self.grants, view, |rest| {
+            let mut placement = self.inner.place(rest);
+            cookies::part(rest, &mut placement);
+            placement
+        });
         let granted = granted(&self.grants, view.topology);
         for thread in &view.threads {
             let class = class_of(view, thread.program);
             if let Some(grant) = self.grants.get(&thread.program) {
+                if grant.cores.len() == 1 && thread.cookie != cookie_of(view, thread.program) {
+                    let mut left =
+                        Assignment::os(format!("{OTHER_COOKIE} than its program's one core"));
+                    keep_off(view, thread, &granted, &mut left);
+                    placement.insert(thread.id, left);
+                    continue;
+                }
                 placement.insert(thread.id, on_its_cores(view, thread, class, &grant.cores));
                 continue;
             }
@@ -288,6 +304,11 @@ fn class_of(view: &View<'_>, program: ProgramId) -> Class {
     known.map_or(Class::Normal, |known| known.class)
 }
 
+/// The cookie of a program's first thread.
+fn cookie_of(view: &View<'_>, program: ProgramId) -> Option<CoreCookie> {
+    view.threads.iter().find(|thread| thread.program == program)?.cookie
+}
+
 fn on_its_cores(
     view: &View<'_>,
     thread: &ThreadView<'_>,
@@ -332,6 +353,7 @@ fn keep_off(
     }
     let rest = allowed.difference(granted);
     if rest.is_empty() {
+        assignment.target = Target::Os;
         assignment.reason = format!(
             "its user allows it only cores that are kept for other programs; {}",
             assignment.reason

@@ -17,6 +17,8 @@
 //! thread alone on the same kind.
 //!
 //! # Properties
+//! - A change that puts threads with different cookies of core scheduling on one core is none
+//!   (`cookies_limit_the_changes`).
 //! - The runner-up is the best of all single changes (`the_runner_up_is_the_best_other_placement`), also
 //!   a move to a free hardware thread (`a_free_hardware_thread_is_tried`).
 //! - It is one that the threads' limits allow (`a_limit_is_kept_by_both_threads`).
@@ -28,7 +30,7 @@ use symbiont_machine::{Placement, Target, ThreadId};
 use symbiont_model::Objective;
 use symbiont_topology::{Core, CoreId, CoreKind, CpuSet};
 
-use crate::{ThreadView, View};
+use crate::{ThreadView, View, cookies};
 
 /// Predicted slowdowns of threads that might share a core.
 pub trait Foresight {
@@ -146,6 +148,9 @@ pub fn runner_up(
     let applied_score = score(slowdown, (sum, throughput));
     // Of two changed groups, in the second of which the thread is last.
     let judge = |there: &Group<'_>, left: Vec<ThreadId>, joined: Vec<ThreadId>| -> Option<Score> {
+        if [&left, &joined].into_iter().any(|together| cookies::differ(view, together)) {
+            return None;
+        }
         let left = match left.is_empty() {
             true => Vec::new(),
             false => foresight.slowdowns(here.core.kind, &left)?,

@@ -32,6 +32,7 @@
 pub mod activity;
 mod auto;
 mod classes;
+mod cookies;
 mod core_slots;
 mod fixed;
 mod foresight;

@@ -8,8 +8,8 @@ use symbiont_counters::catalogue::{Catalogue, Unit, Value};
 use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{
-    Class, Lifecycle, Placement, Priority, Program, ProgramId, RunState, Sample, Signal, Target,
-    ThreadSample,
+    Class, CoreCookie, Lifecycle, Placement, Priority, Program, ProgramId, RunState, Sample,
+    Signal, Target, ThreadSample,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -52,11 +52,13 @@ fn any_thread(cpus: u32) -> impl Strategy<Value = (ThreadSample, Option<f64>, Op
         prop::option::of(0..cpus),
         prop::option::of(prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0]),
         prop::option::of(any_measured()),
+        0u64..3,
     )
-        .prop_map(|(program, allowed, state, stage, cpu, ready, measured)| {
+        .prop_map(|(program, allowed, state, stage, cpu, ready, measured, cookie)| {
             let allowed: CpuSet = allowed.into_iter().map(PuId).collect();
             let mut t = thread(program, 0, &allowed);
             (t.state, t.lifecycle, t.cpu) = (state, stage, cpu.map(PuId));
+            t.cookie = CoreCookie::new(cookie);
             (t, ready, measured)
         })
 }
@@ -221,6 +223,26 @@ proptest! {
                 if let Target::Cpus(cpus) = &placement[&t.id].target {
                     prop_assert!(!cpus.is_empty(), "{} {:?}", name, t);
                     prop_assert!(cpus.is_subset(&t.allowed.intersection(&online)), "{} {:?}", name, t);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_core_has_two_cookies(story in story()) {
+        for entry in policies() {
+            let reported = show_to(Box::new(Classes::new((entry.make)(&settings(1)))), &story);
+            for (placement, (sample, ..)) in reported.iter().zip(&story.quanta) {
+                for core in story.machine.cores().iter().filter(|core| core.cpus.len() > 1) {
+                    let here = sample.threads.iter().filter(|t| {
+                        let placed = &placement[&t.id];
+                        let is_here = |cpus: &CpuSet| cpus.is_subset(&core.cpus);
+                        // Where other programs have all cores but one, that one is for all others.
+                        let is_left = placed.reason.contains("off the cores of other");
+                        !is_left && placed.target.cpus().is_some_and(is_here)
+                    });
+                    let cookies: BTreeSet<_> = here.map(|t| t.cookie).collect();
+                    prop_assert!(cookies.len() <= 1, "{} {:?}", entry.name, placement);
                 }
             }
         }

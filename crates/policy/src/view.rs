@@ -2,7 +2,7 @@
 
 use symbiont_counters::{Characterization, Characterizations, Measured, Measurements};
 use symbiont_machine::{
-    Assignment, Lifecycle, Placement, Program, ProgramId, RunState, Sample, ThreadId,
+    Assignment, CoreCookie, Lifecycle, Placement, Program, ProgramId, RunState, Sample, ThreadId,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -32,6 +32,8 @@ pub struct ThreadView<'a> {
     pub allowed: &'a CpuSet,
     /// What of it may be set now.
     pub stage: Lifecycle,
+    /// Its cookie of core scheduling, where it has one.
+    pub cookie: Option<CoreCookie>,
     /// Where it runs or ran last, where known.
     pub cpu: Option<PuId>,
     /// What Symbiont has applied for it; none if it is as the user left it.
@@ -113,6 +115,7 @@ impl<'a> View<'a> {
             state: t.state,
             allowed: &t.allowed,
             stage: t.lifecycle,
+            cookie: t.cookie,
             cpu: t.cpu,
             applied: applied.get(&t.id),
             did: known.get(&t.id).copied(),

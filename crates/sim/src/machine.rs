@@ -382,6 +382,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             cpu: thread.warm.map(|at| self.map.place(at).pu),
             allowed: Arc::clone(&self.allowed),
             lifecycle: Lifecycle::Settled,
+            cookie: None,
             counts: Vec::new(),
         }
     }

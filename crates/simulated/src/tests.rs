@@ -1,3 +1,5 @@
+mod unequal;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;

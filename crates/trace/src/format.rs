@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use symbiont_machine::{
-    Assignment, Change, Counting, Ended, Lifecycle, Move, Outcome, Placement, Program, ProgramId,
-    RunState, Sample, Support, ThreadId, ThreadSample, Timestamp,
+    Assignment, Change, CoreCookie, Counting, Ended, Lifecycle, Move, Outcome, Placement, Program,
+    ProgramId, RunState, Sample, Support, ThreadId, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -106,6 +106,9 @@ pub(crate) struct ThreadEntry {
     /// Is it scheduled in a class of its own?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     special: bool,
+    /// Its cookie of core scheduling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cookie: Option<CoreCookie>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     counts: Vec<Counts>,
 }
@@ -124,6 +127,7 @@ impl From<&ThreadSample> for ThreadEntry {
             settled: t.lifecycle.is_settled(),
             starting: t.lifecycle == Lifecycle::Starting,
             special: t.lifecycle == Lifecycle::Special,
+            cookie: t.cookie,
             counts: t.counts.iter().map(Counts::from).collect(),
         }
     }
@@ -146,6 +150,7 @@ impl From<ThreadEntry> for ThreadSample {
                 (false, true) => Lifecycle::Starting,
                 (false, false) => Lifecycle::Fresh,
             },
+            cookie: t.cookie,
             counts: t.counts.into_iter().map(Into::into).collect(),
         }
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use symbiont_machine::test_support::{FakeMachine, thread};
 use symbiont_machine::{
-    Ability, Assignment, Change, CountedGroup, Counting, Ended, GroupCounts, GroupReading,
-    Lifecycle, Machine, Move, Outcome, Placement, Priority, Program, ProgramId, RunState, Sample,
-    Signal, Target, ThreadSample, Timestamp,
+    Ability, Assignment, Change, CoreCookie, CountedGroup, Counting, Ended, GroupCounts,
+    GroupReading, Lifecycle, Machine, Move, Outcome, Placement, Priority, Program, ProgramId,
+    RunState, Sample, Signal, Target, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, PuId, Topology};
 
@@ -377,6 +377,7 @@ fn any_quantum() -> impl Strategy<Value = Quantum> {
                     counts,
                     cpu: cpu.map(PuId),
                     lifecycle,
+                    cookie: CoreCookie::new(times[2] % 3),
                     ..thread(number / 2, number, &allowed)
                 })
                 .collect();

@@ -143,6 +143,7 @@ mod tests {
             cpu: None,
             allowed: std::sync::Arc::new("0-3".parse().unwrap()),
             lifecycle: Lifecycle::Settled,
+            cookie: None,
             counts: Vec::new(),
         }
     }

@@ -128,6 +128,7 @@ fn sample(counting: &Arc<Counting>, ran: u64, counts: Vec<GroupCounts>) -> Sampl
         cpu: None,
         allowed: Arc::new("0".parse().unwrap()),
         lifecycle: Lifecycle::Settled,
+        cookie: None,
         counts,
     };
     Sample { threads: vec![thread], counting: Some(Arc::clone(counting)), ..Sample::default() }

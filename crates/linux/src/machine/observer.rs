@@ -31,6 +31,7 @@ use super::quantum_timer::{Early, QuantumTimer, Woken};
 use super::start::Starts;
 use super::{CountOptions, LinuxError, LinuxMachine, REFRESH, Wait, settling};
 use crate::actuate::{Abilities, Cgroups, Privilege, affinity, loaded_scheduler};
+use crate::cookies::Cookies;
 use crate::launch::Wake;
 use crate::observe::{Haste, Observed, Scheduling, WatchError, WatchOptions, Watcher};
 use crate::online::Online;
@@ -49,6 +50,7 @@ pub struct Observer<W> {
     allowed: BTreeMap<ThreadId, Arc<CpuSet>>,
     refreshed: Timestamp,
     starts: Starts,
+    cookies: Cookies,
     ended: bool,
 }
 
@@ -91,6 +93,7 @@ impl<W: Wait> Observer<W> {
             allowed: BTreeMap::new(),
             refreshed: Timestamp::default(),
             starts: Starts::default(),
+            cookies: Cookies::new(),
             ended: false,
         })
     }
@@ -155,6 +158,7 @@ impl<W: Wait> Observer<W> {
             cpu: thread.cpu,
             allowed,
             lifecycle,
+            cookie: self.cookies.of(thread.id),
             counts: Vec::new(),
         })
     }
@@ -182,6 +186,7 @@ impl<W: Wait> Machine for Observer<W> {
         let observed = self.watcher.read()?;
         let at = LinuxMachine::<W>::now();
         self.starts.note(at, &observed);
+        self.cookies.begin(at);
         self.follow_topology();
         if at.since(self.refreshed) >= REFRESH {
             self.allowed.clear();

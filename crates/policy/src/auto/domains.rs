@@ -7,10 +7,12 @@
 //!
 //! Programs go where they add most to [`worth`], a rough measure of throughput: a thread that is alone
 //! on a core counts with the core's capacity, one that shares a core with [`SHARED`] of it; of equally
-//! good domains the emptier one, or the one where the program runs already.
+//! good domains the emptier one, or the one where the program runs already. Where caches are of unequal size, what a
+//! program loses by misses in each ([`super::caches`]) counts, too, and two programs may change places.
 //!
 //! Hysteresis and budget: a program changes its domain only if the worth would be larger by
-//! [`LEAST_GAIN`] for [`HOLD`]; one program in each [`HOLD`], and each at most once in [`REST`].
+//! [`LEAST_GAIN`] for [`HOLD`]; one program, or two that change places, in each [`HOLD`], and each at most
+//! once in [`REST`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,6 +52,8 @@ pub(super) struct Domain {
     pub cpus: CpuSet,
     /// What people call it.
     pub name: String,
+    /// Bytes of the last-level cache that its cores share, where known.
+    pub cache: Option<u64>,
     cores: usize,
 }
 
@@ -67,7 +71,8 @@ pub(super) fn domains(topology: &Topology, online: &CpuSet) -> Vec<Domain> {
         let domain = found.entry(id).or_insert_with(|| {
             let cache = llc.map_or(String::new(), |llc| format!(", LLC domain {}", llc.0));
             let name = format!("NUMA node {}{cache}", core.node.0);
-            Domain { id, cpus: CpuSet::new(), name, cores: 0 }
+            let cache = llc.and_then(|llc| topology.llc(llc)?.bytes);
+            Domain { id, cpus: CpuSet::new(), name, cache, cores: 0 }
         });
         domain.cpus = domain.cpus.union(&cpus);
         domain.cores += 1;
@@ -108,6 +113,14 @@ pub(super) struct Load {
     pub allowed: Vec<CpuSet>,
     /// Ready threads by domain, where they are.
     pub there: BTreeMap<DomainId, f64>,
+    /// What it loses by cache misses in each domain, in threads; empty where caches are equal or nothing is known.
+    pub lost: BTreeMap<DomainId, f64>,
+}
+
+impl Load {
+    fn lost(&self, domain: &Domain) -> f64 {
+        self.lost.get(&domain.id).copied().unwrap_or_default()
+    }
 }
 
 /// Where programs are at home.
@@ -168,6 +181,7 @@ impl Homes {
                 let there = load.there.get(&domain.id).copied().unwrap_or_default();
                 domain.worth(before + load.ready) - domain.worth(before)
                     + NEAR * there / load.ready.max(f64::MIN_POSITIVE)
+                    - load.lost(domain)
             };
             let fitting = domains.iter().filter(|domain| domain.fits(load, 1.0));
             if let Some(best) = fitting.rev().max_by(|a, b| gain(a).total_cmp(&gain(b))) {
@@ -179,6 +193,18 @@ impl Homes {
         self.homes.iter().map(|(program, home)| (*program, home.domain)).collect()
     }
 
+    fn movable<'l>(
+        &'l self,
+        domains: &'l [Domain],
+        loads: &'l BTreeMap<ProgramId, Load>,
+    ) -> impl Iterator<Item = Movable<'l>> {
+        let rested = self.homes.iter().filter(|(_, home)| home.rest.is_zero());
+        rested.filter_map(|(&program, home)| {
+            let from = domains.iter().find(|domain| domain.id == home.domain)?;
+            Some(Movable { program, load: loads.get(&program)?, from })
+        })
+    }
+
     fn rebalance(
         &mut self,
         domains: &[Domain],
@@ -186,31 +212,61 @@ impl Homes {
         busy: &BTreeMap<DomainId, f64>,
         over: Duration,
     ) {
+        let movable: Vec<Movable<'_>> = self.movable(domains, loads).collect();
         let ready = |domain: &Domain| busy.get(&domain.id).copied().unwrap_or_default();
-        let mut best: Option<(f64, ProgramId, DomainId)> = None;
-        for (&program, home) in self.homes.iter().filter(|(_, home)| home.rest.is_zero()) {
-            let Some(load) = loads.get(&program) else { continue };
-            let Some(from) = domains.iter().find(|domain| domain.id == home.domain) else {
-                continue;
-            };
-            let loss = from.worth(ready(from)) - from.worth(ready(from) - load.ready);
+        // By how much more a domain is worth with so many more ready threads.
+        let more = |domain: &Domain, added: f64| {
+            domain.worth(ready(domain) + added) - domain.worth(ready(domain))
+        };
+        let mut best: Option<(f64, Vec<(ProgramId, DomainId)>)> = None;
+        let mut try_it = |gain: f64, moves: &[(ProgramId, DomainId)]| {
+            if gain >= LEAST_GAIN && best.as_ref().is_none_or(|(most, _)| gain > *most) {
+                best = Some((gain, moves.to_vec()));
+            }
+        };
+        for (at, one) in movable.iter().enumerate() {
+            let (from, load) = (one.from, one.load);
             for to in domains.iter().filter(|to| to.id != from.id && to.fits(load, 1.0)) {
-                let gain = to.worth(ready(to) + load.ready) - to.worth(ready(to)) - loss;
-                if gain >= LEAST_GAIN && best.is_none_or(|(most, ..)| gain > most) {
-                    best = Some((gain, program, to.id));
+                let gain = more(to, load.ready) + more(from, -load.ready) + one.saved(to);
+                try_it(gain, &[(one.program, to.id)]);
+            }
+            for other in movable.iter().skip(at + 1).filter(|other| other.from.id != from.id) {
+                let saved = one.saved(other.from) + other.saved(from);
+                let fit = other.from.fits(load, 1.0) && from.fits(other.load, 1.0);
+                // Only for the caches: loads are balanced by single moves.
+                if fit && saved >= LEAST_GAIN {
+                    let added = other.load.ready - load.ready;
+                    let gain = saved + more(from, added) + more(other.from, -added);
+                    try_it(gain, &[(one.program, other.from.id), (other.program, from.id)]);
                 }
             }
         }
-        let Some((_, program, domain)) = best else {
+        let Some((_, moves)) = best else {
             self.pending = Duration::ZERO;
             return;
         };
         self.pending += over;
         if self.pending >= HOLD {
             self.pending = Duration::ZERO;
-            self.moves += 1;
-            self.homes.insert(program, Home { domain, rest: REST });
+            for (program, domain) in moves {
+                self.moves += 1;
+                self.homes.insert(program, Home { domain, rest: REST });
+            }
         }
+    }
+}
+
+/// A program that may change its domain.
+struct Movable<'l> {
+    program: ProgramId,
+    load: &'l Load,
+    from: &'l Domain,
+}
+
+impl Movable<'_> {
+    /// What it would lose less by cache misses in another domain, in threads.
+    fn saved(&self, to: &Domain) -> f64 {
+        self.load.lost(self.from) - self.load.lost(to)
     }
 }
 
@@ -317,5 +373,54 @@ mod tests {
             homes.decide(&domains, &loads(&domains, &[2.0, 2.0, swing, 2.0]), QUANTUM);
         }
         assert_eq!(homes.moves, 0);
+    }
+
+    const X3D: &str = "llc:1 core:4 cache:96M | llc:1 core:4 cache:32M";
+
+    /// Eight programs of which those with these numbers lose in the smaller cache what caches say.
+    fn losing(domains: &[Domain], losers: &[u32], loses: [f64; 2]) -> BTreeMap<ProgramId, Load> {
+        let mut loads = loads(domains, &[1.0; 8]);
+        for number in losers {
+            let lost = domains.iter().zip(loses).map(|(domain, lost)| (domain.id, lost));
+            loads.get_mut(&ProgramId(*number)).unwrap().lost = lost.collect();
+        }
+        loads
+    }
+
+    #[test]
+    fn programs_that_lose_in_the_smaller_cache_take_the_places_of_others() {
+        let domains = on(X3D);
+        let mut homes = Homes::default();
+        let before = homes.decide(&domains, &loads(&domains, &[1.0; 8]), QUANTUM);
+        let on_small = |(program, home): (&ProgramId, &DomainId)| {
+            (*home == domains[1].id).then_some(program.0)
+        };
+        let losers: Vec<u32> = before.iter().filter_map(on_small).take(2).collect();
+        let loads = losing(&domains, &losers, [0.1, 0.3]);
+        let mut after = before;
+        for _ in 0..300 {
+            after = homes.decide(&domains, &loads, QUANTUM);
+        }
+        assert!(losers.iter().all(|number| after[&ProgramId(*number)] == domains[0].id));
+        let large = after.values().filter(|home| **home == domains[0].id).count();
+        assert_eq!((large, homes.moves), (4, 4), "each changes places with another, once");
+    }
+
+    /// Negative controls: programs lose the same in both caches, or all lose alike.
+    #[test]
+    fn equal_losses_move_no_program() {
+        let domains = on(X3D);
+        let all: Vec<u32> = (0..8).collect();
+        for (losers, loses) in
+            [(&all[..2], [0.3, 0.3]), (&all[..], [0.1, 0.3]), (&all[4..6], [0.25, 0.3])]
+        {
+            let mut homes = Homes::default();
+            homes.decide(&domains, &loads(&domains, &[1.0; 8]), QUANTUM);
+            let loads = losing(&domains, losers, loses);
+            for _ in 0..300 {
+                homes.decide(&domains, &loads, QUANTUM);
+            }
+            assert_eq!(homes.moves, 0, "{losers:?} {loses:?}");
+        }
     }
 }

@@ -1,3 +1,4 @@
+mod caches;
 mod choosing;
 mod placing;
 mod trials;
@@ -28,6 +29,8 @@ struct Actor {
     sample: ThreadSample,
     ready: f64,
     running: f64,
+    /// Misses per cycle, by the number of the LLC domain where it runs.
+    misses: [f64; 2],
 }
 
 /// Threads on a machine; what the policy places is applied, and thread number n is of program n / 10.
@@ -56,7 +59,8 @@ impl Scene {
             let mut sample = thread(number / 10, number, &self.machine.cpus());
             sample.state = RunState::Runnable;
             sample.cpu = self.emptiest(&self.machine.cpus());
-            self.actors.insert(number, Actor { sample, ready: 1.0, running: 1.0 });
+            self.actors
+                .insert(number, Actor { sample, ready: 1.0, running: 1.0, misses: [0.0; 2] });
         }
         self
     }
@@ -73,13 +77,17 @@ impl Scene {
     /// A quantum passes.
     fn step(&mut self) -> &Placement {
         let (mut known, mut measured) = (Characterizations::new(), Measurements::new());
+        let asked = self.policy.requirements().measured().contains(&Signal::CacheMisses);
         for actor in self.actors.values() {
             let (ready, running) = (actor.ready, actor.running);
             let did =
                 Characterization { over: self.over, ready, running, switches: 0, migrated: None };
             known.insert(actor.sample.id, did);
             if self.counts {
-                measured.insert(actor.sample.id, measure(running * 1e8));
+                let llc = actor.sample.cpu.and_then(|cpu| self.machine.llc_of(cpu));
+                let misses = llc.and_then(|llc| actor.misses.get(llc.id.0 as usize).copied());
+                let measures = measure(running * 1e8, misses.filter(|_| asked));
+                measured.insert(actor.sample.id, measures);
             }
         }
         let threads: Vec<ThreadSample> = self.actors.values().map(|a| a.sample.clone()).collect();
@@ -142,10 +150,10 @@ impl Scene {
     }
 }
 
-fn measure(instructions: f64) -> Measured {
+fn measure(instructions: f64, misses: Option<f64>) -> Measured {
     let unit = Unit::Of(Quantity::Instructions);
-    Measured::of([
-        ("ipc", Value { value: 1.0, unit: Unit::Fraction }),
-        ("instructions", Value { value: instructions, unit }),
-    ])
+    let fraction = |value| Value { value, unit: Unit::Fraction };
+    let misses = misses.map(|misses| ("llc_miss_rate", fraction(misses)));
+    let counted = [("ipc", fraction(1.0)), ("instructions", Value { value: instructions, unit })];
+    Measured::of(counted.into_iter().chain(misses))
 }

@@ -146,3 +146,15 @@ fn what_is_not_predicted_is_not_compared() {
     world.applied.remove(&id);
     assert_eq!(world.ask(Objective::Stp, &TABLE, 0), Err(NoRunnerUp::NotPlaced));
 }
+
+#[test]
+fn cookies_limit_the_changes() {
+    let mut world = World::new("core:2 smt:2", &[0, 1, 2, 3]);
+    assert_eq!(world.ask(Objective::Antt, &TABLE, 0).unwrap().change, world.exchange(3));
+    for thread in [0, 3] {
+        world.sample.threads[thread].cookie = symbiont_machine::CoreCookie::new(7);
+    }
+    assert_eq!(world.ask(Objective::Antt, &TABLE, 0).unwrap().change, world.exchange(2));
+    world.sample.threads[3].cookie = None;
+    assert_eq!(world.ask(Objective::Antt, &TABLE, 0), Err(NoRunnerUp::NoOther));
+}

@@ -25,6 +25,7 @@ fn step(ran: &[(u32, u32, f64)], placement: Placement) -> Step {
         cpu: Some(PuId(cpu)),
         allowed: Arc::new("0-3".parse().unwrap()),
         lifecycle: Lifecycle::Settled,
+        cookie: None,
         counts: Vec::new(),
     };
     let program = |&(n, ..): &(u32, u32, f64)| Program::new(ProgramId(n), format!("p{n}"));

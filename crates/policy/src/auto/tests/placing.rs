@@ -177,7 +177,7 @@ proptest! {
                 }
                 let mut new = scene.actors.remove(&number).unwrap_or_else(|| {
                     let sample = thread(number / 10, number, &online);
-                    Actor { sample, ready, running }
+                    Actor { sample, ready, running, misses: [0.0; 2] }
                 });
                 let awake = ready > 0.3;
                 new.sample.state = if awake { RunState::Runnable } else { RunState::Sleeping };
