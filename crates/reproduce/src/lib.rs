@@ -42,6 +42,7 @@ mod halves;
 mod learned;
 mod measured_pairs;
 mod navarro;
+mod noise;
 mod openmp;
 pub mod own;
 mod page;
@@ -326,7 +327,7 @@ fn judged(
     for (source, reproduced) in all {
         for figure in source.figures().iter().filter(|figure| is_wanted(figure)) {
             let points = reproduced.points.get(figure.id).cloned().unwrap_or_default();
-            figures.push((figure, points));
+            figures.push((figure, noise::cleaned(figure, points)));
         }
     }
     figures.sort_by_key(|(figure, _)| (figure.paper as u8, figure.place));
