@@ -71,7 +71,9 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
 
     // A program that is managed already needs no second manager.
     let state_dirs = [vec![plan.state_dir.clone()], visible_state_dirs()].concat();
-    let nested = managed_by(std::process::id(), &state_dirs);
+    let nested = managed_by(std::process::id(), &state_dirs)
+        .map(|manager| client::managed_already(manager, daemon.as_deref()));
+    let is_nested = nested.is_some();
     let asked = Asked {
         policy: args.policy.clone(),
         class: if args.alone { Some(Class::Alone) } else { args.class },
@@ -80,7 +82,7 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         identity: args.identity.clone(),
     };
     let manage = move |manager: Manager| match (nested, &daemon) {
-        (Some(pid), _) => manager.fail(&format!("process {pid} manages it already")),
+        (Some(already), _) => manager.fail(&already),
         (None, Some(socket)) => match &silent {
             Some(why) => manager.fail(why),
             None => enrol_with_daemon(manager, socket, &asked),
@@ -93,6 +95,8 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
             notice(&format!("not run: {why}"));
             std::process::exit(MISUSED.into());
         }
+        // By another manager, not unmanaged.
+        Notice::Unmanaged(already) if is_nested => notice(&already.to_string()),
         said => notice(&said.to_string()),
     };
     let timeouts = args.patience.map_or_else(Timeouts::default, Timeouts::of);

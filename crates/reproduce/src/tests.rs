@@ -221,6 +221,26 @@ fn the_score_comes_first_then_what_its_words_say_then_the_facts_folded() {
     assert!(unsaid.is_empty(), "{unsaid:?}");
 }
 
+#[test]
+fn without_profiles_it_says_so_and_how_to_get_them() {
+    for effort in [Effort::Quick, Effort::Full] {
+        let context = context(effort);
+        let sources: [&dyn Source; 3] = [&batch::Batches, &cluster::Queue, &halves::Halves];
+        for source in sources {
+            let refused = source.reproduce(&context, &mut ()).unwrap_err().to_string();
+            assert!(
+                refused.contains("no profiles of programs here"),
+                "{}: {refused}",
+                source.name()
+            );
+            assert!(
+                refused.contains("--profiles") && refused.contains("symbiont profile"),
+                "{refused}"
+            );
+        }
+    }
+}
+
 /// Of which nothing is run.
 fn context(effort: Effort) -> Context<'static> {
     static LIBRARY: std::sync::LazyLock<Library> = std::sync::LazyLock::new(Library::default);
