@@ -77,6 +77,18 @@ pub fn silent(socket: &Path, wait: Option<Duration>) -> Option<String> {
     })
 }
 
+/// What is said of a program that a process manages already, perhaps the daemon that listens here.
+pub fn managed_already(manager: u32, daemon: Option<&Path>) -> String {
+    let status = daemon.and_then(|socket| {
+        Client::connect_within(socket, SILENT).ok()?.call::<Status>(Request::Status {}, &[]).ok()
+    });
+    let what = match status.is_some_and(|status| status.pid == manager) {
+        true => "the daemon",
+        false => "another symbiont",
+    };
+    format!("managed already by process {manager} ({what})")
+}
+
 /// A connection to the daemon.
 ///
 /// # Errors

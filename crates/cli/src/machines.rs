@@ -283,11 +283,10 @@ pub fn workloads(args: &Workloads) -> anyhow::Result<()> {
     for Listed { name, source, .. } in &listed {
         say!("{name:<22} {source}");
     }
-    if !listed.iter().any(|listed| listed.kind == Kind::Program) {
-        note!(
-            "symbiont: no profiles in {}; capture some, or name their folder (--profiles)",
-            args.profiles.display()
-        );
-    }
+    anyhow::ensure!(
+        listed.iter().any(|listed| listed.kind == Kind::Program),
+        "no profiles of programs in {}; make some (symbiont profile), or name their folder (--profiles)",
+        args.profiles.display()
+    );
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
+use indicatif::HumanCount;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use symbiont_profile::capture::{Capture, Windows, plugin_next_to};
@@ -15,8 +15,11 @@ use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, PredictorSize, Profile};
 use crate::args;
 use crate::signals::heeded;
 
+mod observing;
 mod trace;
 pub mod vectors;
+
+use observing::Observing;
 
 /// Cache sizes for which the summary gives misses: 64-byte lines and their name.
 const CACHES: [(f64, &str); 3] = [(512.0, "32 KiB"), (16_384.0, "1 MiB"), (524_288.0, "32 MiB")];
@@ -62,11 +65,8 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
     for signal in heeded([SIGINT, SIGQUIT]) {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let progress = |instructions| {
-        bar.set_message(format!("{} instructions observed", HumanCount(instructions)));
-        bar.tick();
-    };
+    let mut observing = Observing::new()?;
+    let progress = |instructions| observing.at(instructions);
     let summary = match (&args.trace, &args.vectors) {
         (_, Some(machine)) => {
             let vectors = capture.vectors(&vectors::hierarchy(machine)?, progress)?;
@@ -87,7 +87,7 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
             trace::summary(&path, args.json)?
         }
     };
-    bar.finish_and_clear();
+    observing.end();
     if args.json {
         say!("{summary}");
     } else {

@@ -79,7 +79,7 @@ impl RunReport {
             writeln!(text, "  {}: {} after {:.2} s", job.name, job.end, job.wall_s)?;
         }
         if let Some(why) = &self.unmanaged {
-            writeln!(text, "  unmanaged: {why}")?;
+            writeln!(text, "  not managed by this run: {why}")?;
         }
         self.managed.as_ref().map_or(Ok(()), |managed| write_managed(managed, text))
     }

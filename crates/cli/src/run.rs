@@ -72,9 +72,11 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
 
     // A program that is managed already needs no second manager.
     let state_dirs = [vec![plan.state_dir.clone()], visible_state_dirs()].concat();
-    let nested = managed_by(std::process::id(), &state_dirs);
-    if args.verbose {
-        notice(&manager_words(nested, daemon.as_deref(), &plan));
+    let nested = managed_by(std::process::id(), &state_dirs)
+        .map(|manager| client::managed_already(manager, daemon.as_deref()));
+    let is_nested = nested.is_some();
+    if args.verbose && !is_nested {
+        notice(&manager_words(daemon.as_deref(), &plan));
     }
     let asked = Asked {
         policy: args.policy.clone(),
@@ -84,7 +86,7 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         identity: args.identity.clone(),
     };
     let manage = move |manager: Manager| match (nested, &daemon) {
-        (Some(pid), _) => manager.fail(&format!("process {pid} manages it already")),
+        (Some(already), _) => manager.fail(&already),
         (None, Some(socket)) => match &silent {
             Some(why) => manager.fail(why),
             None => enrol_with_daemon(manager, socket, &asked),
@@ -98,6 +100,8 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
             std::process::exit(MISUSED.into());
         }
         _ if args.quiet => {}
+        // By another manager, not unmanaged.
+        Notice::Unmanaged(already) if is_nested => notice(&already.to_string()),
         said => notice(&said.to_string()),
     };
     let timeouts = args.patience.map_or_else(Timeouts::default, Timeouts::of);
@@ -129,20 +133,19 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
 }
 
 /// Which manager manages, by which policy.
-fn manager_words(nested: Option<u32>, daemon: Option<&Path>, plan: &Plan<'_>) -> String {
+fn manager_words(daemon: Option<&Path>, plan: &Plan<'_>) -> String {
     let ask = |socket: &Path| {
         let status = Client::connect(socket).ok()?.call_more::<Status>(Request::Status {}).ok()?;
         status.into_iter().next()
     };
-    match (nested, daemon) {
-        (Some(pid), _) => format!("process {pid} manages it already"),
-        (None, Some(socket)) => match ask(socket) {
+    match daemon {
+        Some(socket) => match ask(socket) {
             Some(Status { pid, policy, .. }) => {
                 format!("symbiontd manages it (process {pid}), by policy {policy}")
             }
             None => format!("symbiontd manages it, at {}", socket.display()),
         },
-        (None, None) => {
+        None => {
             format!(
                 "a manager of its own manages it, by policy {}, every {:?}",
                 plan.policy.name, plan.quantum

@@ -68,6 +68,19 @@ fn a_profile_is_made_and_shown() {
 }
 
 #[test]
+fn what_takes_long_says_how_far_it_is() {
+    if !able() {
+        return;
+    }
+    let dir = TempDir::new().unwrap();
+    // Without a terminal, and for longer than the first line takes.
+    let command = ["profile", "--json", "--", "sleep", "5"];
+    let made = symbiont().current_dir(dir.path()).args(command).assert().success();
+    let reported = String::from_utf8(made.get_output().stderr.clone()).unwrap();
+    assert!(reported.contains(" instructions observed in "), "{reported}");
+}
+
+#[test]
 fn a_missing_folder_is_reported_before_the_program_runs() {
     let dir = TempDir::new().unwrap();
     let trace = dir.path().join("run");

@@ -286,8 +286,16 @@ fn what_memory_looks_like_is_said_to_be_simulated() {
 
 #[test]
 fn programs_are_listed() {
-    let text = stdout(&["workloads", "--profiles", "/nonexistent"]);
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["workloads", "--profiles", folder.path().to_str().unwrap()];
+    // Those that need no profile are listed; that there is none is an error all the same.
+    let output = symbiont(&args).assert().failure().get_output().clone();
+    let [text, said] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
     assert!(text.contains("synthetic-streaming"), "{text}");
+    assert!(said.contains("no profiles of programs in ") && said.contains("--profiles"), "{said}");
+    let profile = Library::default().load("synthetic-integer").unwrap();
+    profile.write(&folder.path().join("mine.profile")).unwrap();
+    assert!(stdout(&args).starts_with("mine "), "{}", stdout(&args));
 }
 
 #[test]

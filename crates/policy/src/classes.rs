@@ -188,7 +188,8 @@ pub fn room_for_one(topology: &Topology, allowed: &CpuSet, granted: usize) -> Re
     let usable = whole_cores(topology, &topology.cpus(), allowed).len();
     match usable / 2 > granted {
         true => Ok(()),
-        false => Err(no_core(usable, granted)),
+        // Those that want a core do not all have one: no more than half are ever granted.
+        false => Err(no_core(usable, granted.min(usable / 2))),
     }
 }
 

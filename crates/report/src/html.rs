@@ -14,8 +14,12 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
     let mut body = String::new();
     let sections: BTreeSet<&str> = report.blocks.iter().filter_map(section).collect();
     for block in &report.blocks {
-        body.push_str(&block_html(block, &sections)?);
+        body.push_str(&match block {
+            Block::Facts => folded_facts(&report.facts),
+            block => block_html(block, &sections)?,
+        });
     }
+    let open = if report.blocks.contains(&Block::Facts) { &[][..] } else { &report.facts };
     let (title, subtitle) = (escape(&report.title), escape(&report.subtitle));
     Ok(format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -25,7 +29,7 @@ pub(super) fn page(report: &Report) -> Result<String, ReportError> {
          </main>\n<p class=\"files\">All data: <a href=\"report.json\">report.json</a></p>\n\
          </body>\n</html>\n",
         palettes(),
-        facts(&report.facts),
+        facts(open),
     ))
 }
 
@@ -74,6 +78,15 @@ fn facts(facts: &[(String, String)]) -> String {
     format!("<dl>\n{items}</dl>\n")
 }
 
+fn folded_facts(all: &[(String, String)]) -> String {
+    let list = facts(all);
+    if list.is_empty() {
+        return list;
+    }
+    let summary = "What the figures rest on: machines, programs, runs";
+    format!("<details class=\"facts\"><summary>{summary}</summary>\n{list}</details>\n")
+}
+
 /// What a heading of the form "ID: text" can be found by.
 fn section(block: &Block) -> Option<&str> {
     let Block::Heading(text) = block else { return None };
@@ -95,6 +108,7 @@ fn block_html(block: &Block, sections: &BTreeSet<&str>) -> Result<String, Report
         Block::Warning(text) => aside("warning", "Warning", text),
         Block::Table(table) => table_html(table, sections),
         Block::Plot(plot) => plot_html(plot)?,
+        Block::Facts => String::new(),
     })
 }
 
@@ -118,12 +132,24 @@ fn table_html(table: &Table, sections: &BTreeSet<&str>) -> String {
     let notes =
         if notes.is_empty() { notes } else { format!("<ul class=\"notes\">\n{notes}</ul>\n") };
     format!(
-        "<figure id=\"{id}\">\n<div class=\"scroll\">\n<table>\n<caption><b>{}</b> {}</caption>\n\
-         {}</table>\n</div>\n{notes}<p class=\"files\"><a href=\"{id}.csv\">CSV</a></p>\n\
-         </figure>\n",
-        escape(&table.caption),
-        escape(&about),
-        rows(table, sections)
+        "<figure id=\"{id}\">\n{}{notes}<p class=\"files\"><a href=\"{id}.csv\">CSV</a></p>\n</figure>\n",
+        scrolling(
+            &table.caption,
+            &format!(
+                "<table>\n<caption><b>{}</b> {}</caption>\n{}</table>\n",
+                escape(&table.caption),
+                escape(&about),
+                rows(table, sections)
+            )
+        )
+    )
+}
+
+/// What may be wider than the page: it scrolls by itself, by the keyboard too, and shadows at its sides say so.
+fn scrolling(name: &str, content: &str) -> String {
+    let name = escape(name);
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">\n{content}</div>\n"
     )
 }
 
@@ -171,18 +197,18 @@ fn plot_html(plot: &Plot) -> Result<String, ReportError> {
     let id = escape(&plot.id);
     let drawn = plot.draw().map_err(|source| ReportError::Plot { id: plot.id.clone(), source })?;
     let picture = inline(&drawn, &escape(&plot.description()));
+    let data = plot.data();
     let png = match cfg!(feature = "png") {
         true => format!("<a href=\"{id}.png\">PNG</a> · "),
         false => String::new(),
     };
     Ok(format!(
-        "<figure id=\"{id}\">\n<div class=\"scroll\">\n{picture}</div>\n\
-         <figcaption>{}</figcaption>\n\
+        "<figure id=\"{id}\">\n{}<figcaption>{}</figcaption>\n\
          <details><summary>Data and files</summary>\n<p class=\"files\">\
-         <a href=\"{id}.svg\">SVG</a> · {png}<a href=\"{id}.csv\">CSV</a></p>\n<div class=\"scroll\">\n<table>\n{}</table>\n</div>\n\
-         </details>\n</figure>\n",
+         <a href=\"{id}.svg\">SVG</a> · {png}<a href=\"{id}.csv\">CSV</a></p>\n{}</details>\n</figure>\n",
+        scrolling(&plot.title, &picture),
         escape(&plot.full_caption()),
-        rows(&plot.data(), &BTreeSet::new())
+        scrolling(&data.caption, &format!("<table>\n{}</table>\n", rows(&data, &BTreeSet::new())))
     ))
 }
 

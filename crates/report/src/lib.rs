@@ -64,7 +64,8 @@ pub struct Report {
     /// One line below it: what the report answers.
     pub subtitle: String,
     /// Names and values that one needs to repeat the run: machine, kernel,
-    /// date, command line, seeds, versions. Shown in this order.
+    /// date, command line, seeds, versions. Shown in this order, where [`Block::Facts`] is or at
+    /// the top.
     pub facts: Vec<(String, String)>,
     /// The content, in order.
     pub blocks: Vec<Block>,
@@ -86,6 +87,8 @@ pub enum Block {
     Table(Table),
     /// A plot.
     Plot(Plot),
+    /// The report's facts, folded: without it they stand open before all blocks.
+    Facts,
 }
 
 impl Report {

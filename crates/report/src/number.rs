@@ -15,9 +15,14 @@ use crate::stats::{Estimate, Method};
 #[must_use]
 pub fn plain(value: f64) -> String {
     if value.is_finite() && value != 0.0 && !(1e-4..1e7).contains(&value.abs()) {
-        return scientific(value);
+        return scientific(value, 2);
     }
     fixed(value, decimals(value.abs(), 3))
+}
+
+/// As `1.23×10⁸`, with so many digits after the point; 0 is `0`.
+pub(crate) fn significant(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() { plain(value) } else { scientific(value, digits) }
 }
 
 /// A length of time in the largest unit of which it has one at least, with two significant digits: `1.6 ms`, `20 ms`,
@@ -184,8 +189,8 @@ fn decimals(size: f64, significant: i32) -> i32 {
     (significant - 1 - exponent).clamp(-6, 6)
 }
 
-fn scientific(value: f64) -> String {
-    let text = format!("{value:.2e}");
+fn scientific(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$e}");
     let Some((mantissa, exponent)) = text.split_once('e') else { return text };
     let raised: String = exponent
         .chars()

@@ -131,6 +131,35 @@ fn golden_report_is_unchanged() {
 }
 
 #[test]
+fn what_is_wider_than_the_page_scrolls_by_the_keyboard_and_shows_that_it_does() {
+    let page = sample().html().unwrap();
+    let scrolling: Vec<&str> = page.split("class=\"scroll\"").skip(1).collect();
+    // A table, three plots, and the data of each.
+    assert_eq!((scrolling.len(), page.matches("<table>").count()), (7, 4));
+    for rest in scrolling {
+        let tag = rest.split('>').next().unwrap();
+        assert!(tag.contains("tabindex=\"0\"") && tag.contains("aria-label=\""), "{tag}");
+    }
+    let rule = page.split("\n.scroll {").nth(1).unwrap().split('}').next().unwrap();
+    assert!(rule.contains("overflow-x: auto") && rule.contains("repeat local"), "{rule}");
+    assert_eq!(rule.matches("var(--shadow), transparent").count(), 2, "{rule}");
+}
+
+#[test]
+fn facts_stand_at_the_top_or_folded_where_their_block_is() {
+    let mut report = sample();
+    let at = |page: &str, text: &str| page.find(text).unwrap_or(usize::MAX);
+    let page = report.html().unwrap();
+    assert!(at(&page, "<dl>") < at(&page, "Results") && !page.contains("class=\"facts\""));
+    report.blocks.insert(1, Block::Facts);
+    let page = report.html().unwrap();
+    let order = ["Results", "<details class=\"facts\">", "<dl>", "First."].map(|it| at(&page, it));
+    assert!(order.is_sorted() && order[3] < usize::MAX, "{order:?}");
+    assert_eq!(page.matches("<dl>").count(), 1);
+    assert_eq!(Report::from_json(&report.to_json().unwrap()).unwrap(), report);
+}
+
+#[test]
 fn the_scale_of_slowdowns_says_which_end_is_which() {
     let names = vec!["a".to_owned(), "b".to_owned()];
     let one = estimate(&[1.0]);

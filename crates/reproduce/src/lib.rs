@@ -42,6 +42,7 @@ mod halves;
 mod learned;
 mod measured_pairs;
 mod navarro;
+mod noise;
 mod openmp;
 pub mod own;
 mod page;
@@ -144,6 +145,11 @@ impl Context<'_> {
 
     /// The profiles of these programs.
     fn profiles(&self, names: &[String]) -> Result<BTreeMap<String, Profile>, Error> {
+        let is_lacking = |name: &String| self.own.get(name).is_none();
+        let has_none = self.library.of_kind(Kind::Program).next().is_none();
+        if names.is_empty() || (has_none && names.iter().any(is_lacking)) {
+            return Err(Error::Evaluation(NO_PROFILES.to_owned()));
+        }
         let ours = names.iter().map(String::as_str).filter(|name| self.own.get(name).is_none());
         let profiles = self.library.load_all(ours);
         let mut profiles = profiles.map_err(|error| Error::Evaluation(error.to_string()))?;
@@ -154,6 +160,11 @@ impl Context<'_> {
         Ok(profiles)
     }
 }
+
+/// Where no program was profiled.
+const NO_PROFILES: &str = "there are no profiles of programs here: start it in a checkout of Symbiont, whose folder \
+    profiles has them, or install them (make install), or name their folder (--profiles); `symbiont profile -- CMD` \
+    makes one of a program";
 
 /// Is a program of this name found as a shell finds it?
 fn on_path(program: &str) -> bool {
@@ -326,7 +337,7 @@ fn judged(
     for (source, reproduced) in all {
         for figure in source.figures().iter().filter(|figure| is_wanted(figure)) {
             let points = reproduced.points.get(figure.id).cloned().unwrap_or_default();
-            figures.push((figure, points));
+            figures.push((figure, noise::cleaned(figure, points)));
         }
     }
     figures.sort_by_key(|(figure, _)| (figure.paper as u8, figure.place));

@@ -10,23 +10,25 @@ use symbiont_report::{
     Series, Table, Value,
 };
 
-/// The report: an index with verdicts, then each figure.
+/// The report: the score and what its words say, an index, what all rests on, then each figure.
 #[must_use]
 pub fn page(outcome: &Outcome, context: &Context<'_>) -> Report {
     let mut report = Report::new(
         "Published figures next to ours",
         "Each with its interval, whether both point the same way, and how far ours goes",
     );
-    for table in summary(outcome) {
-        report.push(table);
+    if outcome.effort == Effort::Full {
+        report.push(papers(outcome));
+        report.push(Block::Prose(LEGEND.to_owned()));
     }
+    report.push(index(outcome));
+    report.push(Block::Facts);
     for (figure, points) in &outcome.figures {
         report.push(Block::Heading(format!("{}: {}", figure.id, figure.title)));
         report.push(Block::Prose(about(figure, outcome)));
-        if let Some(plot) = plot(figure, points) {
-            report.push(plot);
+        for block in of_figure(figure, points, outcome.effort) {
+            report.push(block);
         }
-        report.push(table(figure, points, outcome.effort));
     }
     if !outcome.uses.is_empty() {
         let source = |name: &str| context.library.source(name);
@@ -47,6 +49,20 @@ pub fn page(outcome: &Outcome, context: &Context<'_>) -> Report {
     report.fact("Version", env!("CARGO_PKG_VERSION"));
     report
 }
+
+/// A figure's plot, where it is drawn, and its table.
+pub(super) fn of_figure(figure: &Figure, points: &[Point], effort: Effort) -> Vec<Block> {
+    let plot = plot(figure, points).map(Block::from);
+    plot.into_iter().chain([table(figure, points, effort).into()]).collect()
+}
+
+/// What the words of the verdicts say.
+const LEGEND: &str = "A published value and ours agree if both lie on the same side of no change, with all of our \
+    interval, and contradict if they lie on different sides. Ours has no effect if its interval stays below a \
+    twentieth of the published change, and is undecided if the interval includes no change. Control gains: the same \
+    comparison without what the gain is said to come from gains, too, or might gain as much, so ours shows nothing. \
+    A figure agrees or contradicts if some of its values do and none does the other, however many are undecided; it \
+    is mixed if some agree and others contradict, and undecided if none does either.";
 
 fn about(figure: &Figure, outcome: &Outcome) -> String {
     let mut text = format!("{}, {}.", figure.paper.citation(), figure.place);

@@ -204,6 +204,43 @@ fn a_quick_report_gives_no_verdict() {
     assert!(!said(Effort::Quick));
 }
 
+#[test]
+fn the_score_comes_first_then_what_its_words_say_then_the_facts_folded() {
+    let figures = vec![(with_directions(), vec![point(1.0, 2.0, 1.0)])];
+    let facts = vec![("Machine".to_owned(), "one".to_owned())];
+    let outcome = Outcome { effort: Effort::Full, figures, facts, ..Outcome::default() };
+    let report = page(&outcome, &context(Effort::Full));
+    let html = report.html().unwrap();
+    let parts = ["id=\"papers\"", "twentieth", "id=\"figures\"", "class=\"facts\"", "<dl>", "<h2"];
+    let at = parts.map(|part| html.find(part).expect(part));
+    assert!(at.is_sorted(), "{at:?}");
+    let Block::Prose(legend) = &report.blocks[1] else { panic!("{:?}", report.blocks[1]) };
+    let words = Overall::ALL.map(Overall::name).into_iter().chain(["no effect", "Control gains"]);
+    let unsaid: Vec<&str> =
+        words.filter(|word| !legend.contains(word.trim_end_matches('s'))).collect();
+    assert!(unsaid.is_empty(), "{unsaid:?}");
+}
+
+#[test]
+fn without_profiles_it_says_so_and_how_to_get_them() {
+    for effort in [Effort::Quick, Effort::Full] {
+        let context = context(effort);
+        let sources: [&dyn Source; 3] = [&batch::Batches, &cluster::Queue, &halves::Halves];
+        for source in sources {
+            let refused = source.reproduce(&context, &mut ()).unwrap_err().to_string();
+            assert!(
+                refused.contains("no profiles of programs here"),
+                "{}: {refused}",
+                source.name()
+            );
+            assert!(
+                refused.contains("--profiles") && refused.contains("symbiont profile"),
+                "{refused}"
+            );
+        }
+    }
+}
+
 /// Of which nothing is run.
 fn context(effort: Effort) -> Context<'static> {
     static LIBRARY: std::sync::LazyLock<Library> = std::sync::LazyLock::new(Library::default);

@@ -6,6 +6,7 @@ use symbiont_sim::description::Description;
 
 use super::{Provenance, Setup};
 use symbiont_campaign::digest;
+use symbiont_report::number::counted;
 
 /// A digest of the code that simulated records follow from.
 pub const CODE: &str = env!("SYMBIONT_RECORD_CODE");
@@ -28,10 +29,10 @@ pub fn profile(profile: &Profile) -> String {
 pub fn described(description: &Description) -> (String, String) {
     let from = Provenance::new(description, &Setup::default());
     let said = format!(
-        "{}; {} cores, {} hardware threads; {}; {}; {} of its {} values are assumed",
+        "{}; {}, {}; {}; {}; {} of its {} values are assumed",
         from.title,
-        from.cores,
-        from.hardware_threads,
+        counted(from.cores, "core"),
+        counted(from.hardware_threads, "hardware thread"),
         from.checked,
         from.held,
         from.assumed,

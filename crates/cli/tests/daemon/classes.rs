@@ -87,6 +87,15 @@ fn not_alone() {
         let second = service.place.run(report, &["echo", "ran"]).output().unwrap();
         refused(second, "1 of 2 cores are kept for other programs");
     }
+    // A program that waits for a core has none: it is counted as none, at the start as in its reason.
+    let waiting = start(&service.place, &["--class", "latency"]);
+    wait_until("it is managed, too", || service.programs().len() == 2);
+    let kept = "no core of its own: 1 of 2 cores are kept for other programs";
+    let third = service.place.run(&["--class", "latency"], &["true"]).output().unwrap();
+    assert!(stderr(&third).contains(kept), "{}", stderr(&third));
+    let why = || service.client(&["why", &waiting.id().to_string()]).stdout;
+    wait_until("its reason says the same", || String::from_utf8_lossy(&why()).contains(kept));
+    waiting.kill_all();
     let log = service.log();
     assert!(log.contains("to manage echo, as user ") && log.contains(", is refused: "), "{log}");
     measured.kill_all();

@@ -11,6 +11,7 @@ use crate::trials::{BUSY, own_cpus, skip, trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("run_hands_its_program_to_the_daemon", run_is_a_client),
+        trial("a_run_within_a_managed_program_says_that_the_daemon_manages_it", nested),
         trial("the_daemon_is_urgent_and_its_programs_are_not", urgency),
         trial("exit_status_and_signals_are_the_programs_own", statuses),
         trial("a_program_that_ended_is_forgotten", forgotten),
@@ -46,6 +47,16 @@ fn run_is_a_client() {
     let unknown = service.client(&["why", "1"]);
     assert!(!unknown.status.success() && stderr(&unknown).contains("not managed"));
     program.kill_all();
+}
+
+fn nested() {
+    let service = Service::start("stay");
+    let inner = service.place.run(&[], &["sh", "-c", "echo ran; exit 7"]);
+    let words: Vec<_> = [inner.get_program()].into_iter().chain(inner.get_args()).collect();
+    let output = service.place.run(&[], &words).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(7), &b"ran\n"[..]));
+    let said = format!("symbiont: managed already by process {} (the daemon)\n", service.id());
+    assert_eq!(stderr(&output), said);
 }
 
 /// Its thread competes with all that it manages.

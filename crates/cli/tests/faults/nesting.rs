@@ -31,8 +31,8 @@ fn nested() {
         assert_eq!(output.stdout, b"ran\n");
         let said = stderr(&output);
         assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(said.starts_with("symbiont: runs unmanaged: process "), "{said}");
-        assert!(said.ends_with(" manages it already\n"), "{said}");
+        assert!(said.starts_with("symbiont: managed already by process "), "{said}");
+        assert!(said.ends_with(" (another symbiont)\n"), "{said}");
     }
 }
 
@@ -44,8 +44,8 @@ fn nested_elsewhere() {
     assert_eq!(output.status.code(), Some(7), "{output:?}");
     assert_eq!(output.stdout, b"ran\n");
     let said = stderr(&output);
-    assert!(said.starts_with("symbiont: runs unmanaged: process "), "{said}");
-    assert!(said.ends_with(" manages it already\n"), "{said}");
+    assert!(said.starts_with("symbiont: managed already by process "), "{said}");
+    assert!(said.ends_with(" (another symbiont)\n"), "{said}");
 }
 
 fn concurrent() {

@@ -173,4 +173,6 @@ fn dead_container() {
     } else {
         assert_eq!(restored.code, Some(1), "it cannot be known from here: {restored:?}");
     }
+    let next = place.run(&["--policy", "stay"], &["true"]).output().expect("symbiont starts");
+    assert_eq!(stderr(&next), "", "nothing of this namespace is left changed");
 }

@@ -33,10 +33,7 @@ pub(super) fn prepare(
     let host = host.slowed(&plan.slower.iter().map(|slow| (slow.cpu(), slow.factor())).collect());
     // What a crashed manager left must not pass for what the user set.
     let restored = restore(&host, &plan.state_dir)?;
-    let left = match restored.report.failed.is_empty() && restored.unusable.is_empty() {
-        true => Leftovers::None,
-        false => Leftovers::Some,
-    };
+    let left = if restored.leaves_something() { Leftovers::Some } else { Leftovers::None };
     Ok((lock, host, left))
 }
 

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::journal_state::JournalState;
 use super::kernel::{ThreadKey, facts};
-use super::namespace::{self, number_space};
+use super::namespace::{self, FirstProcess, number_space};
 use super::settings::{AppliedSettings, Saved};
 use super::state_dir::{StateDir, StateDirError};
 use crate::birth::boot_id;
@@ -46,6 +46,9 @@ pub(super) struct Header {
     boot: String,
     /// Which process numbers are meant (the PID namespace).
     numbers: String,
+    /// The first process with such numbers; none: not known.
+    #[serde(default)]
+    first: Option<FirstProcess>,
     /// The manager's process.
     pub manager: ThreadKey,
     /// When the journal began, in clock ticks since boot.
@@ -64,6 +67,7 @@ impl Header {
             version: VERSION,
             boot: boot_id(),
             numbers: number_space(),
+            first: FirstProcess::of_ours(),
             manager: ThreadKey { process: me, thread: me, born },
             began,
             began_unix: std::time::SystemTime::now()
@@ -87,7 +91,7 @@ impl Header {
     /// Did the processes end, all of them, whose numbers it lists?
     #[must_use]
     pub fn is_of_a_dead_container(&self) -> bool {
-        namespace::is_dead(&self.numbers)
+        namespace::is_dead(&self.numbers, self.first.as_ref())
     }
 }
 
@@ -146,7 +150,10 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// Its process numbers mean other processes than those that we see.
-    #[error("{path} was written in another PID namespace (a container): restore from inside it")]
+    #[error(
+        "{path} was written in another PID namespace (a container): restore from inside it, or, \
+         when it has ended, outside all containers"
+    )]
     OtherNumbers {
         /// The file.
         path: PathBuf,

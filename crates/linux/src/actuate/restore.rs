@@ -38,6 +38,14 @@ pub struct Restored {
 }
 
 impl Restored {
+    /// Is something left changed that other managers here should know of? Processes of another PID namespace are seen
+    /// by managers there alone, and restored by them.
+    #[must_use]
+    pub fn leaves_something(&self) -> bool {
+        let is_of_here = |error: &JournalError| !matches!(error, JournalError::OtherNumbers { .. });
+        !self.report.failed.is_empty() || self.unusable.iter().any(is_of_here)
+    }
+
     /// Adds what was found in another directory.
     pub fn add(&mut self, other: Self) {
         self.directories.extend(other.directories);
@@ -151,6 +159,15 @@ fn from_journal(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lies_in_another_namespace_is_nothing_that_is_left_here() {
+        let path = || PathBuf::from("journal-1");
+        let left = |error| Restored { unusable: vec![error], ..Restored::default() };
+        assert!(!left(JournalError::OtherNumbers { path: path() }).leaves_something());
+        assert!(left(JournalError::TooLong { path: path() }).leaves_something());
+        assert!(!Restored::default().leaves_something());
+    }
 
     #[test]
     fn a_process_that_is_being_killed_is_known_by_its_pending_signals() {

@@ -137,6 +137,7 @@ fn a_program_for_which_no_core_is_left_is_placed_by_the_policy_with_the_reason()
     assert_eq!(room_for_one(&two, &two.cpus(), 0), Ok(()));
     let taken = NoCore::Taken { usable: 2, granted: 1 };
     assert_eq!(room_for_one(&two, &two.cpus(), 1), Err(taken));
+    assert_eq!(room_for_one(&two, &two.cpus(), 2), Err(taken), "one of both waits, too");
     assert_eq!(
         room_for_one(&two, &"0".parse().unwrap(), 0),
         Err(NoCore::TooFew { usable: 1 }),

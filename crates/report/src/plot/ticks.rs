@@ -1,4 +1,9 @@
 //! Ranges and tick marks of axes.
+//!
+//! # Properties
+//! - The labels of an axis differ, and its ticks reach to less than a step from both ends, whatever the data
+//!   (`labels_of_any_axis_differ_and_its_ticks_cover_it`).
+//! - Values that differ by rounding alone are not spread over an axis (`rounding_noise_is_not_spread_over_an_axis`).
 
 use super::{Axis, PlotError, Scale};
 use crate::number;
@@ -82,6 +87,9 @@ impl ValueFormatter<f64> for Ruler {
     }
 }
 
+/// Values that differ by less than this part of them differ by rounding alone.
+const NOISE: f64 = 1e-9;
+
 /// Ends that hold all values, with some air, and the range that is asked for.
 fn extent(
     scale: Scale,
@@ -99,8 +107,9 @@ fn extent(
         Scale::Linear if low > high => range.unwrap_or((0.0, 1.0)),
         Scale::Log => (low / 1.15, high * 1.15),
         Scale::Linear => {
-            // Ticks of a narrower span are no normal numbers.
-            let wide = high - low > 1e12 * f64::MIN_POSITIVE;
+            // Ticks of a narrower span are no normal numbers, and values that are closer differ by rounding.
+            let least = (1e12 * f64::MIN_POSITIVE).max(NOISE * low.abs().max(high.abs()));
+            let wide = high - low > least;
             let air = if wide { 0.06 * (high - low) } else { 0.5 * high.abs().max(0.1) };
             // Values near zero start there: an axis from 0.02 deceives.
             let from = if low >= 0.0 && low < 0.35 * high { 0.0 } else { low - air };
@@ -122,36 +131,113 @@ fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
     let power = 10_f64.powi(least.log10().floor() as i32);
     let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * power >= least).unwrap_or(10.0);
     let step = factor * power;
-    let decimals = (-step.log10().floor()).max(0.0) as i32;
+    let exponent = step.log10().floor() as i32;
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
-    let text = |v: f64| {
-        if (1e-6..1e7).contains(&step) { number::fixed(v, decimals) } else { number::plain(v) }
+    let largest = low.abs().max(high.abs());
+    let digits = largest.log10().floor() as i32 - exponent;
+    let text = |v: f64| match (1e-6..1e7).contains(&step) {
+        true => number::fixed(v, (-exponent).max(0)),
+        false => number::significant(v, digits.max(2).unsigned_abs() as usize),
     };
-    (first..=last).map(|k| k as f64 * step).map(|v| (v, text(v))).collect()
+    distinct((first..=last).map(|k| k as f64 * step).map(|v| (v, text(v))))
 }
 
-/// Powers of two, or of ten where two would give too many; as on a linear axis
+/// Those whose label is not that of the one before: steps of a given range may be too small to differ.
+fn distinct(ticks: impl Iterator<Item = (f64, String)>) -> Vec<(f64, String)> {
+    let mut ticks: Vec<(f64, String)> = ticks.collect();
+    ticks.dedup_by(|one, before| one.1 == before.1);
+    ticks
+}
+
+/// Powers of two, or of ten where two would give too many and ten two at least; as on a linear axis
 /// where there is hardly a power.
 fn log_ticks(low: f64, high: f64, most: usize) -> Vec<(f64, String)> {
     let doublings = high.log2() - low.log2();
     if doublings < 2.0 {
         return linear_ticks(low, high, most);
     }
-    let base = if doublings <= most as f64 { 2.0_f64 } else { 10.0 };
-    let first = (low.ln() / base.ln() - 1e-9).ceil() as i32;
-    let last = (high.ln() / base.ln() + 1e-9).floor() as i32;
+    let ends = |base: f64| {
+        let of = |value: f64| value.ln() / base.ln();
+        ((of(low) - 1e-9).ceil() as i32, (of(high) + 1e-9).floor() as i32)
+    };
+    let (tens_first, tens_last) = ends(10.0);
+    let base = if doublings <= most as f64 || tens_last <= tens_first { 2.0_f64 } else { 10.0 };
+    let (first, last) = ends(base);
     let step = 1 + (last - first).max(0) as usize / most.max(1);
     let text = |v: f64| {
         let whole = (1.0..1e7).contains(&v);
         if whole { number::fixed(v, 0) } else { number::plain(v) }
     };
-    (first..=last).step_by(step).map(|k| base.powi(k)).map(|v| (v, text(v))).collect()
+    // By `powf`, as `powi` of a large negative exponent is 0.
+    let power = |k: i32| base.powf(f64::from(k));
+    distinct((first..=last).step_by(step).map(power).map(|v| (v, text(v))))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// What is wrong with an axis' ticks, if anything.
+    fn fault(ruler: &Ruler) -> Option<&'static str> {
+        let labels: BTreeSet<&str> = ruler.ticks.iter().map(|tick| tick.1.as_str()).collect();
+        let along: Vec<f64> = ruler.ticks.iter().filter_map(|tick| ruler.share(tick.0)).collect();
+        let values: Vec<f64> = ruler.ticks.iter().map(|tick| tick.0).collect();
+        let gaps = |of: &[f64]| of.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
+        // A logarithmic axis of hardly a power has the ticks of a linear one.
+        let reaches = |of: &[f64], (low, high): (f64, f64)| {
+            let step = 1.001 * gaps(of).into_iter().fold(0.0, f64::max);
+            of.first().is_some_and(|first| first - low <= step)
+                && of.last().is_some_and(|last| high - last <= step)
+        };
+        match () {
+            () if labels.len() < ruler.ticks.len() => Some("two ticks have one label"),
+            () if along.len() < 2 => Some("there is hardly a tick"),
+            () if gaps(&along).iter().any(|gap| *gap <= 0.0) => Some("ticks are not in order"),
+            () if !reaches(&along, (0.0, 1.0)) && !reaches(&values, (ruler.low, ruler.high)) => {
+                Some("an end is without ticks")
+            }
+            () => None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn labels_of_any_axis_differ_and_its_ticks_cover_it(
+            size in -1.0..1.0_f64, exponent in -30..30, spreads in prop::collection::vec(-18.0..3.0_f64, 0..4),
+            log in any::<bool>(), most in 5..10_usize,
+        ) {
+            let middle = size * 10_f64.powi(exponent);
+            let far = spreads.iter().map(|spread| middle * (1.0 + 10_f64.powf(*spread)));
+            let scale = if log { Scale::Log } else { Scale::Linear };
+            let axis = Axis { scale, ..Axis::new("x") };
+            let ruler = Ruler::new(&axis, far.chain([middle]), most).unwrap();
+            prop_assert_eq!(fault(&ruler), None, "{:?}", ruler);
+            prop_assert!(ruler.ticks.len() <= most + 2, "{:?}", ruler);
+        }
+
+        #[test]
+        fn labels_of_any_given_range_differ_and_its_ticks_cover_it(
+            low in -1e6..1e6_f64, part in -12.0..6.0_f64, most in 5..10_usize,
+        ) {
+            let axis = Axis::new("x").range(low, low + low.abs().max(1.0) * 10_f64.powf(part));
+            let ruler = Ruler::new(&axis, [], most).unwrap();
+            prop_assert_eq!(fault(&ruler), None, "{:?}", ruler);
+        }
+    }
+
+    #[test]
+    fn rounding_noise_is_not_spread_over_an_axis() {
+        let noisy = [1.0, 1.0 + 1.7e-14, 1.0 + 1.6e-14];
+        assert_eq!(labels(&Axis::new(""), &noisy), ["0.6", "0.8", "1.0", "1.2", "1.4"]);
+        let apart = [1.0, 1.000_01];
+        let labels = labels(&Axis::new(""), &apart);
+        assert!(labels.contains(&"1.000010".to_owned()), "{labels:?}");
+    }
 
     fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
         let ruler = Ruler::new(axis, values.iter().copied(), 6).unwrap();

@@ -1,4 +1,5 @@
-//! Holds the documentation against the program: chapters exist, and so do the commands and options in examples.
+//! Holds the documentation against the program: chapters exist, and so do the commands and options in examples; what
+//! README.md has a newcomer type first works.
 #![cfg(feature = "research")]
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
 
@@ -6,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+mod first_run;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -164,4 +167,24 @@ fn a_wrong_example_is_noticed() {
     let mut help = Help::default();
     let faults: Vec<bool> = calls.iter().map(|call| help.fault(call).is_some()).collect();
     assert_eq!(faults, [true, true, false, false]);
+}
+
+#[test]
+fn the_first_commands_of_the_readme_work_in_their_order() {
+    first_run::run(&read(&root().join("README.md")));
+}
+
+#[test]
+fn marked_blocks_are_read_with_their_documents_and_obstacles_are_named() {
+    let begin = "<!-- first run: begin -->";
+    let text = "```sh\nno\n```\n<!-- first run: begin -->\n```sh\ncat <<'END'\na\nEND\nb &  # x\n```\n\
+                ```text\nno\n```\n```sh\nsudo c\n```\n<!-- first run: end -->\n```sh\nno\n```\n";
+    let commands = first_run::commands(text, begin);
+    assert_eq!(commands, ["cat <<'END'\na\nEND", "b &  # x", "sudo c"]);
+    assert_eq!(first_run::obstacle("sudo c", true), Some("it needs root"));
+    let profile = "symbiont profile -- ls";
+    assert!(
+        first_run::obstacle(profile, false).is_some()
+            && first_run::obstacle(profile, true).is_none()
+    );
 }
