@@ -5,6 +5,7 @@ use serde::Serialize;
 use symbiont_experiment::theory::phases::mix::{self, Cores, Load};
 use symbiont_experiment::theory::phases::{Scheduler, Speedups};
 use symbiont_policy::Phases;
+use symbiont_report::number::counted;
 use symbiont_topology::{PuId, Topology};
 
 use crate::args::AnalyzePhases;
@@ -128,9 +129,9 @@ impl Analysis {
     fn text(&self) -> String {
         let speeds: Vec<String> = runs(&self.cores);
         let mut text = format!(
-            "{} cores, speeds {}\nSpeedup of the first program of each state against the same \
+            "{}, speeds {}\nSpeedup of the first program of each state against the same \
              phase alone\n",
-            self.cores.len(),
+            counted(self.cores.len(), "core"),
             speeds.join(" + "),
         );
         let baseline = self.table(|row| &row.baseline);

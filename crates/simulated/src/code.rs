@@ -40,3 +40,17 @@ pub fn described(description: &Description) -> (String, String) {
     );
     (format!("Simulated machine {}", from.machine), said)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_of_one_core_has_one_core() {
+        let whole = Description::named("power8-s812l").unwrap();
+        let said =
+            |cores, smt| described(&whole.clone().restricted(Some(cores), Some(smt)).unwrap()).1;
+        assert!(said(1, 1).contains("; 1 core, 1 hardware thread; "), "{}", said(1, 1));
+        assert!(said(2, 8).contains("; 2 cores, 16 hardware threads; "), "{}", said(2, 8));
+    }
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use serde::Serialize;
 use symbiont_policy::Settings;
+use symbiont_report::number::counted;
 use symbiont_report::stats::Estimate;
 use symbiont_report::{Column, Table};
 use symbiont_simulated::Shown;
@@ -146,7 +147,8 @@ fn show(report: &Report) {
         );
     }
     let of_mixes = if *mixes == 1 { "mix" } else { "mixes" };
-    say!("{policy}, {threads} threads on {} cores, {mixes} {of_mixes}", threads / 2);
+    let cores = counted(threads / 2, "core");
+    say!("{policy}, {threads} threads on {cores}, {mixes} {of_mixes}");
     let counted = captured.first().map_or(0, |first| first.share.n);
     if counted < *mixes as usize {
         let alike = *mixes as usize - counted;
