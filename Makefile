@@ -50,7 +50,7 @@ oracles:
 	scripts/fetch-oracles.sh
 
 # Records how Linux places spinning threads, and writes the report of the simulated
-# machine's scheduler beside it (crates/sim/baseline).
+# machine's scheduler beside it (crates/sim/sim-fast/baseline).
 os-baseline: setup-test
 	scripts/os-baseline.sh
 

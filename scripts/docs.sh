@@ -15,10 +15,10 @@ rm -rf "$made"
 mkdir -p "$reference"
 cp docs/book.toml "$made"
 cp -r docs/*.md docs/figures "$src"
-cp crates/policy/examples/first_policy.rs CHANGELOG.md "$src"
+cp crates/core/policy/examples/first_policy.rs CHANGELOG.md "$src"
 cp CONTRIBUTING.md "$src/contributing.md"
 # Links out of docs lead to what was copied.
-sed -i -e 's,](\.\./crates/policy/examples/first_policy.rs),](first_policy.rs),' \
+sed -i -e 's,](\.\./crates/core/policy/examples/first_policy.rs),](first_policy.rs),' \
     -e 's,](\.\./CONTRIBUTING.md,](contributing.md,' "$src"/*.md
 
 page() { # page TITLE FILE: a page of the reference, from standard input, listed in the summary
@@ -69,7 +69,7 @@ part Interfaces
 for command in status why top advise; do
     "$binary" "$command" --schema | block json | page "JSON of symbiont $command --json" "$command-schema.md"
 done
-block text <crates/wire/src/io.symbiont.Manager.varlink | page "Varlink interface of the daemon" varlink.md
+block text <crates/host/wire/src/io.symbiont.Manager.varlink | page "Varlink interface of the daemon" varlink.md
 part "Configuration files"
 block toml <packaging/symbiontd.toml | page "/etc/symbiont/symbiontd.toml" symbiontd-toml.md
 block toml <packaging/rules-example.toml | page "/etc/symbiont/rules.d" rules.md

@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "figures"
 DATA = KEPT / "figures.json"
 PAGE = ROOT / "docs" / "results.md"
+README = ROOT / "README.md"
+SCORE = ("<!-- score: begin -->", "<!-- score: end -->")
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 # Figure, what and where, as in its table; the simulated machine.
@@ -52,7 +54,7 @@ ROWS = [
     ("settle-fig8", "bad", "mean", PENTIUM4),
     ("settle-controls", "activity vectors", "over activity vectors, super-sets elsewhere", XSIM),
 ]
-# the page shows the first at its head, the others below the table.
+# docs/queues.md shows the first, the page the others below its table.
 PICTURES = ["symbiont-batch", "feliu-sec63", "peternier-fig12a", "navarro-fig2"]
 IDS = list(dict.fromkeys([row[0] for row in ROWS] + PICTURES))
 FACTS = ["Effort", "Seed", "Version"]
@@ -234,10 +236,25 @@ def block(kept):
     ])
 
 
+def score(kept):
+    """One sentence on the values of all papers."""
+    sums = {name: sum(paper["values"][name] for paper in kept["papers"].values()) for name in VALUES}
+    return (f"of {sum(sums.values())} published values {sums['Agree']} agree in direction, {sums['Contradict']} contradict, "
+            f"{sums['No effect']} have no effect and {sums['Undecided'] + sums['Control gains']} stay open.")
+
+
+def scored(kept):
+    """README with that sentence."""
+    before, rest = README.read_text().split(SCORE[0])
+    return before + SCORE[0] + "\n" + score(kept) + "\n" + SCORE[1] + rest.split(SCORE[1])[1]
+
+
 def check(kept, text, wanted):
     """Why the page or a picture is not current; none if all are."""
     if text != wanted:
         return "the page's block is not what docs/figures/figures.json gives"
+    if README.read_text() != scored(kept):
+        return "README's sentence on the score is not what docs/figures/figures.json gives"
     rows = [(row["figure"], row["what"], row["where"], row["machine"]) for row in kept["rows"]]
     if rows != ROWS or list(kept["pictures"]) != PICTURES:
         return "docs/figures/figures.json has other rows or pictures than scripts/figures.py names"
@@ -268,6 +285,7 @@ def main():
     wanted = before + block(kept) + after
     if sys.argv[1] != "--check":
         PAGE.write_text(wanted)
+        README.write_text(scored(kept))
     elif wrong := check(kept, text, wanted):
         sys.exit(f"figures: {wrong}: run `make figures`")
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes what this machine's /sys tells of its processors and memory nodes as
-# one text file, for the golden corpus in crates/topology/tests/golden.
+# one text file, for the golden corpus in crates/core/topology/tests/golden.
 #
 # usage: scripts/gather-topology.sh 'short description' > NAME.sys
 #

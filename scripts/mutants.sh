@@ -17,7 +17,8 @@ usage() {
 }
 
 room=${1:-}
-[ -n "$room" ] && [ -d "crates/$room/src" ] || usage
+folder=$(ls -d crates/*/"$room" "crates/$room" 2>/dev/null | head -n 1)
+[ -n "$room" ] && [ -d "$folder/src" ] || usage
 shift
 cargo mutants --version >/dev/null 2>&1 || {
     echo "mutants: cargo-mutants is missing; install it: cargo install cargo-mutants --locked" >&2
@@ -28,8 +29,8 @@ paths=
 only=
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
     case $1 in
-    *.rs) paths="$paths -f crates/$room/src/$1" ;;
-    *) paths="$paths -f crates/$room/src/$1/**" ;;
+    *.rs) paths="$paths -f $folder/src/$1" ;;
+    *) paths="$paths -f $folder/src/$1/**" ;;
     esac
     shift
 done
@@ -42,7 +43,7 @@ mkdir -p "$out"
 set -f # the paths are patterns for cargo mutants, not for the shell
 # shellcheck disable=SC2086 # the lists are meant to be split
 PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-1} cargo mutants -p "symbiont-$room" $paths \
-    --exclude "crates/linux/src/actuate/event_machine/**" --output "$out" --no-shuffle --colors never "$@" -- $only || result=$?
+    --exclude "crates/host/linux/src/actuate/event_machine/**" --output "$out" --no-shuffle --colors never "$@" -- $only || result=$?
 # 2: some were missed; 3: some ran out of time, which counts as noticed.
 case ${result:-0} in 0 | 2 | 3) ;; *) exit "$result" ;; esac
 

@@ -4,7 +4,7 @@ fetches them and calls this.
 
     scripts/topology-corpus.py REFERENCE COUNTS EXPLAINED FOLDER...
 
-REFERENCE: a folder with lstopo and lscpu; COUNTS: the example `counts` of crates/topology; EXPLAINED: expected
+REFERENCE: a folder with lstopo and lscpu; COUNTS: the example `counts` of crates/core/topology; EXPLAINED: expected
 differences, one a line: reader, dump, item, reason, with tabs between; FOLDER: of packed or unpacked copies of /sys,
 each below `sys`. Sets of CPUs are compared: which are online, and which share a package, a node, a last-level cache,
 a core, a core type. What a reader says nothing of is not compared. Prints each difference and a table; ends with 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The words of ARCHITECTURE.md's glossary are used, and those that it replaces are not: lists each use of a
+# The words of docs/glossary.md are used, and those that it replaces are not: lists each use of a
 # replaced word, and fails if there is one. `scripts/words.allowed` names the
 # places where a word stays, each with the reason. `scripts/words.sh FOLDER` checks another tree.
 set -eu
@@ -30,6 +30,6 @@ left=$(printf '%s\n' "$found" | awk -F '\t' '
 ' "$allowed" - | sed '/^$/d' | sort -u)
 if [ -n "$left" ]; then
     printf '%s\n' "$left"
-    echo "words: the lines above use words that ARCHITECTURE.md's glossary replaces" >&2
+    echo "words: the lines above use words that docs/glossary.md replaces" >&2
     exit 1
 fi

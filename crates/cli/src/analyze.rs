@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use serde::Serialize;
-use symbiont_experiment::theory::phases::mix::{self, Cores, Load};
-use symbiont_experiment::theory::phases::{Scheduler, Speedups};
+use symbiont_experiments_host::theory::phases::mix::{self, Cores, Load};
+use symbiont_experiments_host::theory::phases::{Scheduler, Speedups};
 use symbiont_policy::Phases;
 use symbiont_report::number::counted;
 use symbiont_topology::{PuId, Topology};

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use symbiont_campaign::harness::Programs;
-use symbiont_experiment::{counting, detection, latency, openmp, overhead, phases, seniority};
+use symbiont_experiments_host::{
+    counting, detection, latency, openmp, overhead, phases, seniority,
+};
 use symbiont_report::{Block, Column, Report, Table, Value, number};
 
 use crate::args::{

@@ -9,14 +9,14 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use serde::Serialize;
-use symbiont_cycle::check::{
-    Agreement, Compared, Gates, Plan, compare, mark, measure, most_frequent,
-};
-use symbiont_cycle::{CycleOptions, CycleReference, Sample};
+use symbiont_experiments_sim::{Kind, Library};
 use symbiont_profile::Phase;
 use symbiont_report::number;
-use symbiont_sim::fast::{Switches, TableBuilder};
-use symbiont_simulated::{Kind, Library};
+use symbiont_sim_cycle::check::{
+    Agreement, Compared, Gates, Plan, compare, mark, measure, most_frequent,
+};
+use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
+use symbiont_sim_fast::fast::{Switches, TableBuilder};
 
 use crate::args::CheckSim;
 use crate::prepare::Bar;

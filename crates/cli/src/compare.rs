@@ -1,7 +1,7 @@
 //! `symbiont bench COMMAND…`: a user's own programs under several policies.
 
 use symbiont_campaign::Repeats;
-use symbiont_experiment::bench::{self, BASELINE, BenchOptions};
+use symbiont_experiments_host::bench::{self, BASELINE, BenchOptions};
 use symbiont_report::Report;
 
 use crate::args::Compare;

@@ -43,7 +43,7 @@ fn with_values(command: Command) -> Command {
             let values: Vec<&'static str> = match (name.as_str(), arg.get_id().as_str()) {
                 ("policies", "name") | (_, "policy" | "policies") => policies(),
                 ("simulate" | "check-sim" | "train", "machine") | ("machines", "name") => {
-                    symbiont_sim::description::Description::builtin()
+                    symbiont_sim_fast::description::Description::builtin()
                         .iter()
                         .map(|(name, _)| *name)
                         .collect()

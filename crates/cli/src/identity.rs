@@ -76,7 +76,7 @@ impl Identities {
             true => PathBuf::from(word),
             false => self.search.iter().map(|dir| dir.join(word)).find(|path| path.is_file())?,
         };
-        let read = |path: &Path| digest(symbiont_input::open(path).ok()?).ok();
+        let read = |path: &Path| digest(symbiont_safe_open::open(path).ok()?).ok();
         self.digests.entry(path).or_insert_with_key(|path| read(path)).clone()
     }
 }

@@ -97,7 +97,7 @@ pub fn add(
     }
     if let Some(path) = &args.slowdowns {
         let shown = path.display();
-        let text = symbiont_input::read_to_string(path)
+        let text = symbiont_safe_open::read_to_string(path)
             .with_context(|| format!("slowdowns of pairs {shown}"))?;
         let read: Result<PairSlowdowns, _> = serde_json::from_str(&text);
         let read = read.with_context(|| format!("slowdowns of pairs {shown}"))?;

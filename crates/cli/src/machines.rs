@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
+use symbiont_experiments_sim::membench::{self, Memory};
+use symbiont_experiments_sim::multithreading::{self, Gains, Spread};
+use symbiont_experiments_sim::sanity::{self, Sanity};
+use symbiont_experiments_sim::{Kind, Library, Listed, held, pairs};
 use symbiont_profile::Profile;
 use symbiont_report::number;
-use symbiont_sim::description::{Description, Given, Source};
-use symbiont_simulated::membench::{self, Memory};
-use symbiont_simulated::multithreading::{self, Gains, Spread};
-use symbiont_simulated::sanity::{self, Sanity};
-use symbiont_simulated::{Kind, Library, Listed, held, pairs};
+use symbiont_sim_fast::description::{Description, Given, Source};
 
 use crate::args::{Machines, Workloads};
 use crate::simulate::machine;

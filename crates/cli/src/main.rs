@@ -155,7 +155,7 @@ fn research(command: Research) -> anyhow::Result<()> {
         Research::Reproduce(args) => reproduce::run(&args),
         Research::Train(args) => train::run(&args),
         Research::Nop => {
-            symbiont_simulated::training::real::nop();
+            symbiont_experiments_sim::training::real::nop();
             Ok(())
         }
         Research::Generate(Generate::Man { folder }) => generate::man(&folder),

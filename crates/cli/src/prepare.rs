@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use symbiont_experiments_sim::Cache;
 use symbiont_profile::{FEWEST_TRACES, Profile};
 use symbiont_report::number;
-use symbiont_sim::fast::TableBuilder;
-use symbiont_sim::ready::{CoreUse, Made, TableCache};
-use symbiont_simulated::Cache;
+use symbiont_sim_fast::fast::TableBuilder;
+use symbiont_sim_fast::ready::{CoreUse, Made, TableCache};
 
 use crate::args::Kept;
 use crate::signals::asking_to_end;
@@ -169,7 +169,7 @@ impl Bar {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_simulated::Library;
+    use symbiont_experiments_sim::Library;
 
     use super::*;
 

@@ -239,7 +239,7 @@ impl Summary<'_> {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_simulated::Library;
+    use symbiont_experiments_sim::Library;
 
     use super::*;
 

@@ -7,16 +7,16 @@ use std::time::Instant;
 use anyhow::{Context as _, bail, ensure};
 use serde::Serialize;
 use symbiont_campaign::harness::{Error, Progress as _};
-use symbiont_experiment::hardware::MeasuredPairs;
+use symbiont_experiments_host::hardware::MeasuredPairs;
+use symbiont_experiments_sim::Library;
+use symbiont_experiments_sim::measured_pairs::Matrix;
 use symbiont_jobs::swf;
 use symbiont_reproduce::own::{OwnPrograms, ProgramUse, replaceable};
 use symbiont_reproduce::{
     ABSENT, Context, Effort, Figure, GivenWorkload, Outcome, Paper, UnknownFigure, figures, page,
     reproduce, summary, takes_workload, uses,
 };
-use symbiont_sim::ready::any_cores;
-use symbiont_simulated::Library;
-use symbiont_simulated::measured_pairs::Matrix;
+use symbiont_sim_fast::ready::any_cores;
 
 use crate::args::Reproduce;
 use crate::bench::{text, time_taken};
@@ -106,8 +106,8 @@ fn pairs(path: &Path) -> anyhow::Result<(String, Matrix)> {
 /// Measured pairs of a file, of two programs at least.
 pub fn measured_pairs(path: &Path) -> anyhow::Result<MeasuredPairs> {
     let shown = path.display();
-    let text =
-        symbiont_input::read_to_string(path).with_context(|| format!("measured pairs {shown}"))?;
+    let text = symbiont_safe_open::read_to_string(path)
+        .with_context(|| format!("measured pairs {shown}"))?;
     let pairs = MeasuredPairs::read(&text).with_context(|| format!("measured pairs {shown}"))?;
     ensure!(pairs.programs.len() > 1, "measured pairs {shown}: there is one program only");
     Ok(pairs)
@@ -123,7 +123,7 @@ fn workload(path: &Path, wanted: &[&Figure]) -> anyhow::Result<GivenWorkload> {
     }
     let shown = path.display();
     let mut bytes = Vec::new();
-    let read = symbiont_input::open(path)
+    let read = symbiont_safe_open::open(path)
         .and_then(|file| file.take(MOST_WORKLOAD_BYTES + 1).read_to_end(&mut bytes));
     read.with_context(|| format!("cannot read the workload {shown}"))?;
     ensure!(bytes.len() as u64 <= MOST_WORKLOAD_BYTES, "the workload {shown} is longer than 1 GiB");

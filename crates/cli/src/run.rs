@@ -253,7 +253,7 @@ fn counting(args: &Run) -> anyhow::Result<CountOptions> {
 }
 
 fn read_jobs(path: &Path) -> anyhow::Result<Vec<Job>> {
-    let text = symbiont_input::read_to_string(path)
+    let text = symbiont_safe_open::read_to_string(path)
         .with_context(|| format!("cannot read the job file {}", path.display()))?;
     let file: JobFile =
         toml::from_str(&text).with_context(|| format!("in the job file {}", path.display()))?;
@@ -262,7 +262,7 @@ fn read_jobs(path: &Path) -> anyhow::Result<Vec<Job>> {
 }
 
 fn create(path: &Path) -> anyhow::Result<File> {
-    symbiont_input::output::create(path)
+    symbiont_safe_open::output::create(path)
         .with_context(|| format!("cannot create {}", path.display()))
 }
 

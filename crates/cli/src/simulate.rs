@@ -7,18 +7,18 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use symbiont_cycle::{CycleOptions, CycleReference, Sample};
-use symbiont_profile::Profile;
-use symbiont_report::number;
-use symbiont_report::stats::Estimate;
-use symbiont_sim::description::Description;
-use symbiont_sim::fast::TableBuilder;
-use symbiont_sim::machine::{Errors, Fidelity, Switches};
-use symbiont_sim::ready::{any_cores, full_cores};
-use symbiont_simulated::{
+use symbiont_experiments_sim::{
     Decision, Kind, Library, Outcome, Provenance, RepeatsDone, Setup, Workload, check, fill,
     simulate,
 };
+use symbiont_profile::Profile;
+use symbiont_report::number;
+use symbiont_report::stats::Estimate;
+use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
+use symbiont_sim_fast::description::Description;
+use symbiont_sim_fast::fast::TableBuilder;
+use symbiont_sim_fast::machine::{Errors, Fidelity, Switches};
+use symbiont_sim_fast::ready::{any_cores, full_cores};
 
 use crate::args::{self, Private, Simulate};
 use crate::knowledge::{self, Fitting};
@@ -58,7 +58,7 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     let mut file = match &args.timeline {
         None => None,
         Some(path) => Some(BufWriter::new(
-            symbiont_input::output::create(path)
+            symbiont_safe_open::output::create(path)
                 .with_context(|| format!("timeline {}", path.display()))?,
         )),
     };
@@ -156,7 +156,7 @@ pub fn machine(name: &str) -> anyhow::Result<Description> {
     if !name.contains('/') && !name.ends_with(".toml") {
         return Ok(Description::named(name)?);
     }
-    let text = symbiont_input::read_to_string(Path::new(name))
+    let text = symbiont_safe_open::read_to_string(Path::new(name))
         .with_context(|| format!("machine {name}"))?;
     Ok(Description::parse(name, &text)?)
 }
@@ -167,7 +167,8 @@ fn workload(args: &Simulate, library: &Library, places: usize) -> anyhow::Result
     }
     let Some(path) = &args.workload else { return Ok(fill(library, places, args.seed)) };
     let shown = path.display();
-    let text = symbiont_input::read_to_string(path).with_context(|| format!("workload {shown}"))?;
+    let text =
+        symbiont_safe_open::read_to_string(path).with_context(|| format!("workload {shown}"))?;
     Ok(Workload::from_toml(&shown.to_string(), &text)?)
 }
 

@@ -227,7 +227,8 @@ fn check_qos(wanted: &str, there: &[String]) -> anyhow::Result<Option<String>> {
 /// The model of the nodes' processor, which need not be this machine's.
 fn read_model(path: &Path) -> anyhow::Result<Model> {
     let wrong = |problem| ModelError { path: path.to_owned(), problem };
-    let text = symbiont_input::read_to_string(path).map_err(|error| wrong(Problem::Io(error)))?;
+    let text =
+        symbiont_safe_open::read_to_string(path).map_err(|error| wrong(Problem::Io(error)))?;
     Ok(Model::parse(&text).map_err(wrong)?)
 }
 

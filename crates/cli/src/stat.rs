@@ -169,7 +169,7 @@ fn name(thread: ThreadId) -> String {
 fn output(args: &Stat) -> anyhow::Result<Box<dyn Write>> {
     Ok(match &args.output {
         Some(path) => {
-            let file = symbiont_input::output::create(path);
+            let file = symbiont_safe_open::output::create(path);
             Box::new(file.with_context(|| format!("cannot create {}", path.display()))?)
         }
         None if args.command.is_empty() => Box::new(io::stdout()),

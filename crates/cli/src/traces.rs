@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use symbiont_cycle::{Captured, CycleReference};
 use symbiont_profile::trace::TraceFile;
 use symbiont_profile::{Phase, Profile};
+use symbiont_sim_cycle::{Captured, CycleReference};
 
 /// Lets programs run from `FOLDER/NAME.trace` where there is such a file; reports for each of
 /// them what runs from it.

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
+use symbiont_experiments_sim::training::real::{Real, Trainee};
+use symbiont_experiments_sim::training::simulated::{NOPS, Simulated, nops};
+use symbiont_experiments_sim::training::{self, Captured, Evaluation, Site, Size, TrainingOptions};
+use symbiont_experiments_sim::{Kind, Library};
 use symbiont_model::{Form, Objective};
 use symbiont_report::Report;
 use symbiont_report::stats::Estimate;
-use symbiont_sim::description::Description;
-use symbiont_sim::fast::TableBuilder;
-use symbiont_sim::machine::Errors;
-use symbiont_sim::ready::any_cores;
-use symbiont_simulated::training::real::{Real, Trainee};
-use symbiont_simulated::training::simulated::{NOPS, Simulated, nops};
-use symbiont_simulated::training::{self, Captured, Evaluation, Site, Size, TrainingOptions};
-use symbiont_simulated::{Kind, Library};
+use symbiont_sim_fast::description::Description;
+use symbiont_sim_fast::fast::TableBuilder;
+use symbiont_sim_fast::machine::Errors;
+use symbiont_sim_fast::ready::any_cores;
 use symbiont_topology::{CoreKind, HostTopology, PuId};
 use symbiont_training::Predictor;
 
@@ -98,7 +98,7 @@ fn of_type(machine: Description, sort: Option<CoreTypeChoice>) -> anyhow::Result
 }
 
 fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
-    let text = symbiont_input::read_to_string(jobs)
+    let text = symbiont_safe_open::read_to_string(jobs)
         .with_context(|| format!("cannot read the programs {}", jobs.display()))?;
     let read: Jobs =
         toml::from_str(&text).with_context(|| format!("in the programs {}", jobs.display()))?;

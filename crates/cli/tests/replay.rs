@@ -66,7 +66,7 @@ fn programs() -> Vec<Program> {
 /// one core, where they need 1.5 and 1.2 times as many cycles for an instruction. The last line but
 /// one comes late.
 fn recording(folder: &Path) -> PathBuf {
-    let catalogue = include_str!("../../linux/tests/counting/stand-in.toml");
+    let catalogue = include_str!("../../host/linux/tests/counting/stand-in.toml");
     let catalogue = Catalogue::parse("stand-in", catalogue).unwrap();
     let counting = Arc::new(catalogue.counting(&[Signal::Ipc].into()));
     let path = folder.join("run.jsonl");

@@ -10,14 +10,18 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Rows of the table: room → rooms it may use; `None` stands for "all of them".
+/// Rows of the tables: room → rooms it may use; `None` stands for "all of them".
 fn table(text: &str) -> BTreeMap<String, Option<BTreeSet<String>>> {
     let names = |cell: &str| -> BTreeSet<String> {
         cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     };
-    let mut rows = text.lines().skip_while(|line| !line.starts_with("| crate |")).skip(2);
     let mut table = BTreeMap::new();
-    for row in rows.by_ref().take_while(|line| line.starts_with('|')) {
+    let mut is_inside = false;
+    for row in text.lines() {
+        is_inside = row.starts_with("| crate |") || is_inside && row.starts_with('|');
+        if !is_inside || row.starts_with("| crate |") || row.starts_with("|---") {
+            continue;
+        }
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
         let [name, _, uses] = cells[..] else { panic!("three cells expected in: {row}") };
         let room = names(name).into_iter().next().expect("a room's name in backquotes");
@@ -50,6 +54,18 @@ fn manifests() -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
+/// The folders of all rooms, which are in wings but for `cli`.
+fn rooms() -> Vec<PathBuf> {
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let is_room = |folder: &PathBuf| folder.join("Cargo.toml").is_file();
+    let (mut rooms, wings): (Vec<_>, Vec<_>) =
+        inside(&root().join("crates")).into_iter().partition(is_room);
+    rooms.extend(wings.iter().flat_map(|wing| inside(wing)).filter(is_room));
+    rooms
+}
+
 #[test]
 fn every_room_uses_what_the_table_says_and_no_more() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
@@ -69,6 +85,20 @@ fn every_room_uses_what_the_table_says_and_no_more() {
     }
 }
 
+/// One screen or two, and ways through the code that exist.
+#[test]
+fn the_architecture_is_short_and_leads_somewhere() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    assert!(text.len() <= 10 * 1024, "{} bytes", text.len());
+    let named: Vec<&str> =
+        text.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs")).collect();
+    assert!(named.len() >= 30, "{named:?}");
+    for path in named {
+        let path = path.strip_prefix("crates/").unwrap_or(path);
+        assert!(root().join("crates").join(path).is_file(), "there is no {path}");
+    }
+}
+
 #[test]
 fn the_table_is_read_as_written() {
     let text = "\n| crate | it holds | may use |\n|---|---|---|\n| `a` | x | – |\n\
@@ -84,8 +114,7 @@ fn the_table_is_read_as_written() {
 /// `unsafe_code = "deny"` and none lifts it.
 #[test]
 fn only_linux_and_the_plugin_lift_the_ban_on_unsafe() {
-    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
-        let room = entry.unwrap().path();
+    for room in rooms() {
         let manifest = std::fs::read_to_string(room.join("Cargo.toml")).unwrap();
         assert!(manifest.contains("[lints]\nworkspace = true"), "{} opts out", room.display());
         if room.ends_with("linux") || room.ends_with("profile-plugin") {

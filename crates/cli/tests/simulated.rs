@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use serde_json::Value;
-use symbiont_simulated::Library;
+use symbiont_experiments_sim::Library;
 
 fn symbiont(args: &[&str]) -> Command {
     let mut command = Command::cargo_bin("symbiont").unwrap();
@@ -436,7 +436,7 @@ fn preparing_stops_when_it_is_asked_to() {
 
 #[test]
 fn a_bad_description_names_line_key_and_reason() {
-    let carried = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/machines/zen4.toml");
+    let carried = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/sim-fast/machines/zen4.toml");
     let text = std::fs::read_to_string(carried).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");

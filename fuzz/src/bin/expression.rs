@@ -4,7 +4,7 @@
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_fuzz::fuzz_target;
 
-const SOUND: &str = include_str!("../../../crates/counters/catalogues/software.toml");
+const SOUND: &str = include_str!("../../../crates/core/counters/catalogues/software.toml");
 
 fuzz_target!(|expression: &str| {
     if expression.contains(['\'', '\n', '\r']) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use symbiont_fuzz::fuzz_target;
-use symbiont_sim::description::Description;
+use symbiont_sim_fast::description::Description;
 
 fuzz_target!(|text: &str| {
     let Ok(machine) = Description::parse("input", text) else { return };

@@ -2,7 +2,7 @@
 #![no_main]
 
 // The room of the figures uses nearly all others, and this file none: it is compiled here by itself.
-#[path = "../../../crates/reproduce/src/own/map.rs"]
+#[path = "../../../crates/research/reproduce/src/own/map.rs"]
 mod map;
 
 use symbiont_fuzz::fuzz_target;

@@ -4,7 +4,7 @@
 use symbiont_fuzz::fuzz_target;
 
 // The experiments' crate as a whole takes minutes to build. What reads workloads is one file of it.
-#[path = "../../../crates/simulated/src/workload.rs"]
+#[path = "../../../crates/research/experiments-sim/src/workload.rs"]
 mod workload;
 
 use workload::Workload;

@@ -186,7 +186,7 @@ pub struct BenchOpenmp {
     /// Kernels, separated by commas [default: jacobi,cg,lu,mandelbrot,sort,bfs; others: nbody,
     /// life, montecarlo, matmul]
     #[arg(long, value_name = "LIST", value_delimiter = ',',
-        value_parser = clap::builder::PossibleValuesParser::new(symbiont_experiment::openmp::KERNELS),
+        value_parser = clap::builder::PossibleValuesParser::new(symbiont_experiments_host::openmp::KERNELS),
         hide_possible_values = true)]
     pub kernels: Vec<String>,
     /// Rounds, in each of which every pair runs under either policy; more can be added later

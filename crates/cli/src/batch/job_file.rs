@@ -29,7 +29,7 @@ pub fn read(file: Option<&Path>, template: Option<&Template>) -> anyhow::Result<
     }
     let (text, whence) = match file.filter(|file| *file != Path::new("-")) {
         Some(path) => (
-            symbiont_input::read_to_string(path)
+            symbiont_safe_open::read_to_string(path)
                 .with_context(|| format!("cannot read the job file {}", path.display()))?,
             format!("in the job file {}", path.display()),
         ),

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use symbiont_input::output;
+use symbiont_safe_open::output;
 
 use super::record::Ended;
 

@@ -192,7 +192,7 @@ impl Slot {
 
 /// All that was recorded in a file, which is not locked; nothing if there is no file.
 pub fn records(path: &Path) -> anyhow::Result<Vec<Placed>> {
-    match symbiont_input::read(path) {
+    match symbiont_safe_open::read(path) {
         Ok(bytes) => Ok(placed(&bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => {

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use symbiont_campaign::harness::{Programs, Progress};
-use symbiont_experiment::pairs::names::{of_user, own};
-use symbiont_experiment::pairs::{self, PairsOptions};
+use symbiont_experiments_host::pairs::names::{of_user, own};
+use symbiont_experiments_host::pairs::{self, PairsOptions};
 
 use super::show;
 use crate::args::BenchPairs;

@@ -5,12 +5,12 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use serde::Serialize;
-use symbiont_cycle::check::{Matrix, Plan, measure, most_frequent};
-use symbiont_cycle::{CycleOptions, CycleReference, Sample};
-use symbiont_experiment::hardware::{HeldAgainst, hold_against, read_pairs};
+use symbiont_experiments_host::hardware::{HeldAgainst, hold_against, read_pairs};
+use symbiont_experiments_sim::Library;
 use symbiont_profile::Phase;
-use symbiont_sim::fast::{Switches, TableBuilder};
-use symbiont_simulated::Library;
+use symbiont_sim_cycle::check::{Matrix, Plan, measure, most_frequent};
+use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
+use symbiont_sim_fast::fast::{Switches, TableBuilder};
 
 use super::REPLAYED;
 use crate::args::CheckSim;
@@ -42,7 +42,7 @@ pub fn run(args: &CheckSim, file: &Path) -> anyhow::Result<()> {
     let description = machine(&args.machine)?;
     let width = description.topology.smt_width();
     anyhow::ensure!(width >= 2, "no two hardware threads of {} share a core", description.name);
-    let text = symbiont_input::read_to_string(file)
+    let text = symbiont_safe_open::read_to_string(file)
         .with_context(|| format!("measured pairs {}", file.display()))?;
     let measured = read_pairs(&text, &description.name)
         .with_context(|| format!("measured pairs {}", file.display()))?;

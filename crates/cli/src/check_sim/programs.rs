@@ -11,15 +11,15 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use serde::Serialize;
-use symbiont_cycle::check::alone;
-use symbiont_experiment::hardware::host::{Clock, Errors, is_kept};
+use symbiont_experiments_host::hardware::host::{Clock, Errors, is_kept};
+use symbiont_experiments_sim::{Kind, Library};
 use symbiont_linux::user_time_of_children;
 use symbiont_profile::Profile;
 use symbiont_profile::capture::{environment, executable_digest};
-use symbiont_sim::activity::{CAUSES, CYCLES, Cycle};
-use symbiont_sim::description::Description;
-use symbiont_sim::fast::{Switches, TableBuilder};
-use symbiont_simulated::{Kind, Library};
+use symbiont_sim_cycle::check::alone;
+use symbiont_sim_fast::activity::{CAUSES, CYCLES, Cycle};
+use symbiont_sim_fast::description::Description;
+use symbiont_sim_fast::fast::{Switches, TableBuilder};
 
 use crate::args::CheckSim;
 use crate::prepare::Bar;
@@ -93,7 +93,7 @@ pub fn run(
 /// The variables of a folder's file [`ENVIRONMENT`], one `NAME=VALUE` a line; none without one.
 fn variables(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let path = folder.join(ENVIRONMENT);
-    let text = match symbiont_input::read_to_string(&path) {
+    let text = match symbiont_safe_open::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error).with_context(|| format!("{}", path.display())),

@@ -123,7 +123,7 @@ pub fn read_or_find(name: &str) -> anyhow::Result<Catalogue> {
     if Catalogue::named(name).is_some() || !(meant_as_file || Path::new(name).is_file()) {
         return find(name);
     }
-    let text = symbiont_input::read_to_string(Path::new(name))
+    let text = symbiont_safe_open::read_to_string(Path::new(name))
         .with_context(|| format!("cannot read the event catalogue {name}"))?;
     Ok(Catalogue::parse(name, &text)?)
 }

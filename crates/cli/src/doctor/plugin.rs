@@ -83,7 +83,7 @@ impl Slurm {
 fn headers_of<'a>(version: &str, mut folders: impl Iterator<Item = &'a Path>) -> Option<PathBuf> {
     let has_them = |folder: &&Path| {
         let file = folder.join("include/slurm/slurm_version.h");
-        let text = symbiont_input::read_to_string(&file).unwrap_or_default();
+        let text = symbiont_safe_open::read_to_string(&file).unwrap_or_default();
         header_version(&text).is_some_and(|found| found == version)
     };
     folders.find(has_them).map(Path::to_path_buf)
@@ -115,7 +115,7 @@ fn version() -> Option<String> {
 
 /// The Slurm that a plugin was built for.
 fn built_for(plugin: &Path) -> Option<String> {
-    let bytes = symbiont_input::read(plugin).ok()?;
+    let bytes = symbiont_safe_open::read(plugin).ok()?;
     let at = bytes.windows(BUILT_FOR.len()).position(|window| window == BUILT_FOR.as_bytes())?;
     let rest = bytes.get(at + BUILT_FOR.len()..)?;
     let version: Vec<u8> = rest.iter().copied().take_while(|byte| *byte != 0).take(16).collect();

@@ -104,7 +104,7 @@ impl Reading {
             ));
         }
         self.known.insert(real.clone());
-        let bytes = match symbiont_input::read(&real) {
+        let bytes = match symbiont_safe_open::read(&real) {
             Ok(bytes) => bytes,
             Err(why) => return self.unreadable(path, by, &why),
         };

@@ -36,7 +36,7 @@ pub fn look() -> Option<SlurmFinding> {
         return Some(SlurmFinding { configuration, leaves_a_choice: false, notes: left_out });
     }
     let cgroup = configuration.with_file_name("cgroup.conf");
-    let cgroup = symbiont_input::read_to_string(&cgroup).unwrap_or_default();
+    let cgroup = symbiont_safe_open::read_to_string(&cgroup).unwrap_or_default();
     let (leaves_a_choice, mut notes) = advice(&text, &cgroup);
     notes.extend(left_out);
     let plugstack = value(&text, "PlugStackConfig").map(PathBuf::from);
@@ -72,7 +72,7 @@ impl Reading {
             }
             return;
         }
-        let lines = match symbiont_input::read_to_string(path) {
+        let lines = match symbiont_safe_open::read_to_string(path) {
             Ok(lines) => lines,
             Err(why) => {
                 return self.left_out.push(format!("{} cannot be read: {why}", path.display()));

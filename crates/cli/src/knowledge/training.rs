@@ -1,8 +1,8 @@
 //! The machine that a model is trained for.
 
 use symbiont_counters::catalogue::Catalogue;
-use symbiont_sim::description::Description;
-use symbiont_simulated::training::simulated;
+use symbiont_experiments_sim::training::simulated;
+use symbiont_sim_fast::description::Description;
 
 use super::{Fitting, core_types};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use indicatif::HumanCount;
 use symbiont_profile::vectors::{CACHES, Counts, Geometry, Hierarchy, Vectors};
-use symbiont_sim::description::{Cache, Description};
+use symbiont_sim_fast::description::{Cache, Description};
 
 /// What this machine is called.
 const HOST: &str = "host";

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde::Serialize;
+use symbiont_experiments_sim::Shown;
+use symbiont_experiments_sim::measured_pairs::{Events, Matrix, Rival, Trial, candidates};
 use symbiont_policy::Settings;
 use symbiont_report::number::counted;
 use symbiont_report::stats::Estimate;
 use symbiont_report::{Column, Table};
-use symbiont_simulated::Shown;
-use symbiont_simulated::measured_pairs::{Events, Matrix, Rival, Trial, candidates};
 
 use crate::args::{OnPairs, Simulate};
 use crate::reproduce::measured_pairs;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use symbiont_input::output;
+use symbiont_safe_open::output;
 
 /// Of the file; then it becomes `FILE.1`, and a new one begins.
 const MOST_BYTES: u64 = 8 << 20;
@@ -87,7 +87,7 @@ impl Decisions {
     pub fn of(&self, job: u64) -> anyhow::Result<Vec<Decision>> {
         let mut all = Vec::new();
         for path in [self.before(), self.path.clone()] {
-            let text = match symbiont_input::read_to_string(&path) {
+            let text = match symbiont_safe_open::read_to_string(&path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 text => text.with_context(|| format!("cannot read {}", path.display()))?,
             };

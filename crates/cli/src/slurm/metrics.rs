@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Context;
-use symbiont_input::output;
+use symbiont_safe_open::output;
 
 /// What is known from the daemons of nodes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use symbiont_input::output;
+use symbiont_safe_open::output;
 
 /// A job that was assigned its node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl Journal {
 
     /// What it holds; nothing if there is no file.
     pub fn read(&self) -> anyhow::Result<ReleasedJobs> {
-        let text = match symbiont_input::read_to_string(&self.path) {
+        let text = match symbiont_safe_open::read_to_string(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(ReleasedJobs::new());
             }

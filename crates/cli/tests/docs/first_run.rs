@@ -1,4 +1,4 @@
-//! What README.md has a newcomer type first, typed: each command of the marked blocks is run, one after the other in
+//! What README.md and docs/tour.md have a newcomer type first, typed: each command of the marked blocks is run, one after the other in
 //! one shell, in a home of its own. `<!-- first run: begin -->` and `<!-- first run: end -->` mark what is run,
 //! `<!-- first run, with a daemon: begin -->` what is run where a daemon of the same user's runs. What needs root or an
 //! emulator that is not here is left out, and the reason printed.

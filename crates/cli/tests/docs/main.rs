@@ -170,8 +170,13 @@ fn a_wrong_example_is_noticed() {
 }
 
 #[test]
-fn the_first_commands_of_the_readme_work_in_their_order() {
-    first_run::run(&read(&root().join("README.md")));
+fn the_readme_is_one_screen_or_two() {
+    assert!(read(&root().join("README.md")).len() <= 6 * 1024);
+}
+
+#[test]
+fn the_first_commands_of_the_readme_and_of_the_tour_work_in_their_order() {
+    first_run::run(&(read(&root().join("README.md")) + &read(&root().join("docs/tour.md"))));
 }
 
 #[test]

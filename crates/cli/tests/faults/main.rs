@@ -27,7 +27,7 @@ mod terminal;
 mod trials;
 mod user;
 
-#[path = "../../../linux/tests/launch/pty.rs"]
+#[path = "../../../host/linux/tests/launch/pty.rs"]
 mod pty;
 
 fn main() {

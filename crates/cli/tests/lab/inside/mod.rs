@@ -35,7 +35,7 @@ use crate::given::{self, Given, Scope};
 pub const INIT: &str = "/init";
 /// An event catalogue whose events every kernel has: path in the guest, and text.
 pub const STAND_IN: (&str, &str) =
-    ("/lab/stand-in.toml", include_str!("../../../../linux/tests/counting/stand-in.toml"));
+    ("/lab/stand-in.toml", include_str!("../../../../host/linux/tests/counting/stand-in.toml"));
 /// Another one, for policies that are not to see how unevenly an emulated CPU runs.
 pub const EVEN: (&str, &str) = ("/lab/even.toml", include_str!("even.toml"));
 /// Exit status of a scenario that cannot be played here; its last words say why.

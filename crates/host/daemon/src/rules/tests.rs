@@ -1,0 +1,177 @@
+//! Which processes rules match, in which order, and the treatment of bad ones.
+
+use std::fs;
+
+use super::*;
+
+fn rules(files: &[(&str, &str)]) -> Rules {
+    let (rules, errors) = try_rules(files);
+    assert!(errors.is_empty(), "{errors:?}");
+    rules
+}
+
+/// Files by directory and name.
+fn try_rules(files: &[(&str, &str)]) -> (Rules, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let directories = ["lib", "etc"].map(|name| folder.path().join(name));
+    let mut rules = Rules::of(directories.to_vec());
+    let errors = rules.read().iter().map(ToString::to_string).collect();
+    (rules, errors)
+}
+
+fn postgres() -> Facts {
+    Facts {
+        cgroup: "/system.slice/postgresql@15-main.service".to_owned(),
+        unit: Some("postgresql@15-main.service".to_owned()),
+        executable: Some("/usr/lib/postgresql/15/bin/postgres".to_owned()),
+        uid: 104,
+        user: Some("postgres".to_owned()),
+    }
+}
+
+fn class(rules: &Rules, facts: &Facts) -> Option<Class> {
+    rules.decide(facts).map(|verdict| verdict.class)
+}
+
+#[test]
+fn all_that_a_rule_names_must_match() {
+    let facts = postgres();
+    for (names, matches) in [
+        ("unit = \"postgresql@*.service\"", true),
+        ("unit = \"postgresql.service\"", false),
+        ("cgroup = \"/system.slice/*\"", true),
+        ("cgroup = \"/user.slice/*\"", false),
+        ("executable = \"postgres\"", true),
+        ("executable = \"/usr/lib/*/postgres\"", true),
+        ("executable = \"bin\"", false),
+        ("executable = \"/usr/bin/*\"", false),
+        ("executable = \"post{gres,master}\"", true),
+        ("user = \"postgres\"", true),
+        ("user = 104", true),
+        ("user = \"104\"", true),
+        ("user = 0", false),
+        ("user = \"postgres\"\nexecutable = \"postgres\"\nunit = \"postgres*\"", true),
+        ("user = \"postgres\"\nexecutable = \"psql\"", false),
+    ] {
+        let rules = rules(&[("etc/a.toml", &format!("[[rule]]\n{names}\nmanage = true\n"))]);
+        assert_eq!(rules.decide(&facts).is_some(), matches, "{names}");
+    }
+}
+
+#[test]
+fn the_last_rule_that_matches_decides() {
+    let any = "[[rule]]\nexecutable = \"*\"\n";
+    let all = rules(&[("etc/10.toml", &format!("{any}manage = true"))]);
+    assert_eq!(class(&all, &postgres()), Some(Class::Normal));
+    let later = rules(&[
+        ("etc/10.toml", &format!("{any}class = \"batch\"")),
+        ("etc/20.toml", &format!("{any}class = \"latency\"\n{any}manage = true")),
+    ]);
+    assert_eq!(class(&later, &postgres()), Some(Class::Latency), "`manage` names no class");
+    let ignored = rules(&[
+        ("etc/20.toml", "[[rule]]\nuser = \"postgres\"\nignore = true"),
+        ("etc/10.toml", &format!("{any}class = \"latency\"")),
+    ]);
+    assert_eq!(class(&ignored, &postgres()), None, "files by name, not by time");
+    let alone = rules(&[("etc/10.toml", &format!("{any}alone = true"))]);
+    assert_eq!(class(&alone, &postgres()), Some(Class::Alone));
+    assert_eq!(class(&Rules::default(), &postgres()), None, "without rules nothing is managed");
+}
+
+#[test]
+fn a_file_replaces_the_one_of_the_same_name_in_an_earlier_directory() {
+    let any = "[[rule]]\nexecutable = \"*\"\n";
+    let batch = format!("{any}class = \"batch\"");
+    let rules_of = |text: &str| rules(&[("lib/50-db.toml", &batch), ("etc/50-db.toml", text)]);
+    assert_eq!(
+        class(&rules_of(&format!("{any}class = \"latency\"")), &postgres()),
+        Some(Class::Latency)
+    );
+    assert_eq!(class(&rules_of(""), &postgres()), None, "masked");
+    let both =
+        rules(&[("lib/50-db.toml", &batch), ("etc/40-db.toml", &format!("{any}ignore = true"))]);
+    assert_eq!(class(&both, &postgres()), Some(Class::Batch));
+    assert!(rules(&[("etc/readme.txt", "not rules")]).is_empty());
+}
+
+#[test]
+fn a_bad_file_is_reported_and_the_others_stay_applied() {
+    let good = "[[rule]]\nuser = \"postgres\"\nmanage = true\n";
+    for (bad, parts) in [
+        ("[[rule]]\nuser = \"x\"\nmanag = true", &["line 3", "manag"][..]),
+        ("[[rule]]\nuser = \"x\"\nclass = \"fast\"", &["line 3", "class", "'fast'", "latency"]),
+        ("[[rule]]\nunit = \"[\"\nmanage = true", &["line 2", "unit"]),
+        ("[[rule]]\nmanage = true", &["line 1", "at least one of"]),
+        ("[[rule]]\nuser = \"x\"", &["line 1", "says one of"]),
+        ("[[rule]]\nuser = \"x\"\nignore = true\nmanage = true", &["`ignore`"]),
+        ("[[rule]]\nuser = \"x\"\nalone = true\nclass = \"batch\"", &["exclude each other"]),
+        ("[[rules]]\nuser = \"x\"", &["line 1", "rules"]),
+        ("[[rule]", &["line 1"]),
+    ] {
+        let (rules, errors) = try_rules(&[("etc/a.toml", bad), ("etc/b.toml", good)]);
+        let [error] = &errors[..] else { panic!("one error for {bad}: {errors:?}") };
+        for part in ["a.toml", "not applied"].iter().chain(parts) {
+            assert!(error.contains(part), "{part} of {bad}: {error}");
+        }
+        assert_eq!(class(&rules, &postgres()), Some(Class::Normal), "{bad}");
+    }
+}
+
+#[test]
+fn a_file_that_became_bad_keeps_what_was_read_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.toml");
+    let mut rules = Rules::of(vec![folder.path().to_owned()]);
+    fs::write(&path, "[[rule]]\nuser = 104\nclass = \"batch\"").unwrap();
+    assert!(rules.read().is_empty());
+    fs::write(&path, "[[rule]]\nuser = 104\nclass = \"late\"").unwrap();
+    assert_eq!(rules.read().len(), 1);
+    assert_eq!(class(&rules, &postgres()), Some(Class::Batch));
+    fs::remove_file(&path).unwrap();
+    assert!(rules.read().is_empty());
+    assert_eq!(class(&rules, &postgres()), None);
+}
+
+#[test]
+fn the_daemon_and_its_ancestors_are_never_managed() {
+    let rules = rules(&[("etc/a.toml", "[[rule]]\nexecutable = \"*\"\nmanage = true")]);
+    let mut finder = Finder::new();
+    let scan = finder.scan(&rules, |_| false);
+    let own = [1, std::process::id()];
+    assert!(scan.found.iter().all(|found| !own.contains(&found.process)), "{scan:?}");
+    assert!(!scan.own.is_empty(), "it is reported");
+}
+
+#[test]
+fn the_innermost_service_or_scope_is_the_unit() {
+    let session = "/user.slice/user-1000.slice/session-3.scope";
+    let app = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope";
+    assert_eq!(process::unit_of(session).as_deref(), Some("session-3.scope"));
+    assert_eq!(process::unit_of(app).as_deref(), Some("app-x.scope"));
+    assert_eq!(process::unit_of("/system.slice"), None);
+    assert_eq!(process::unit_of("/system.slice/cron.service/sub").as_deref(), Some("cron.service"));
+}
+
+#[test]
+fn the_example_can_be_used_when_its_comments_are_opened() {
+    let example = include_str!("../../../../../packaging/rules-example.toml");
+    assert_eq!(file::parse(example).unwrap().len(), 0, "it says nothing by itself");
+    let opened: Vec<&str> = example
+        .lines()
+        .filter(|line| !line.starts_with("# "))
+        .map(|line| line.trim_start_matches('#'))
+        .collect();
+    assert_eq!(file::parse(&opened.join("\n")).unwrap().len(), 4);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in ".{0,200}") {
+        let _ = file::parse(&text);
+    }
+}

@@ -1,0 +1,377 @@
+//! A hardware thread of a core.
+
+use std::collections::VecDeque;
+
+use symbiont_profile::OpClass;
+use symbiont_sim_fast::activity::Cycle;
+
+use super::wrong_path::WrongPath;
+use crate::counts::Counts;
+use crate::op::{Op, Stream};
+
+/// Not yet.
+pub(super) const NEVER: u64 = u64::MAX;
+/// No link.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Sources that an operation may wait for: two registers and a store.
+pub(super) const SOURCES: usize = 3;
+
+/// Links of a slot.
+pub(super) const LINKS: u32 = 4;
+
+/// Where a load gets its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bytes {
+    /// From the cache.
+    Cache,
+    /// From a store in the queue that wrote all of them.
+    Store(u64),
+    /// From the cache, once this store has drained, which wrote some of them.
+    Drained(u64),
+    /// The same, and it was tried before.
+    Blocked(u64),
+}
+
+/// What makes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Makes {
+    /// The operation itself.
+    Itself,
+    /// An earlier one: the register was stored and is renamed.
+    Other(u64),
+    /// It was there before.
+    Nothing,
+}
+
+/// An operation between dispatch and retirement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InFlight {
+    /// When it is done; [`NEVER`] before it is issued.
+    pub(super) done: u64,
+    /// When the sources known so far are ready.
+    pub(super) ready: u64,
+    pub(super) age: u64,
+    pub(super) address: u64,
+    pub(super) page: u64,
+    /// The first that waits for it: slot · [`LINKS`] + which of its sources.
+    pub(super) waiting: u32,
+    /// The next that waits for the same source, for each source.
+    pub(super) next: [u32; SOURCES],
+    /// Sources that were not issued yet.
+    pub(super) missing: u8,
+    pub(super) class: OpClass,
+    /// What its cycles are charged to while it is the oldest.
+    pub(super) cause: Cycle,
+    pub(super) starts_instruction: bool,
+    /// The store that a load gets its bytes from.
+    pub(super) from: Bytes,
+    /// The operation that makes what a load hands on, or a store stores.
+    pub(super) makes: Makes,
+    /// A branch that was guessed wrong.
+    pub(super) wrong: bool,
+    /// The last that holds its entry of the re-order buffer.
+    pub(super) closes: bool,
+}
+
+/// An operation between fetch and dispatch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fetched {
+    pub(super) op: Op,
+    pub(super) wrong: bool,
+    /// The first of those that share an entry of the re-order buffer, and the last.
+    pub(super) opens: bool,
+    pub(super) closes: bool,
+}
+
+/// Why the front end last had to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// It flows.
+    Flow,
+    /// For an instruction line.
+    Icache,
+    /// For a branch that was guessed wrong, or the refill behind it.
+    Redirect,
+}
+
+/// A store between dispatch and the cache.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stored {
+    pub(super) number: u64,
+    /// When its line is there; [`NEVER`] before it was asked for.
+    pub(super) arrives: u64,
+}
+
+/// An instruction stream and the user that it counts for.
+pub(crate) struct Work<'s> {
+    /// Number in the levels.
+    pub(crate) user: usize,
+    stream: Stream<'s>,
+    upcoming: Option<Op>,
+}
+
+impl<'s> Work<'s> {
+    pub(crate) fn new(user: usize, mut stream: Stream<'s>) -> Self {
+        Self { user, upcoming: stream.next(), stream }
+    }
+
+    /// Nothing to do.
+    pub(crate) fn none(user: usize) -> Self {
+        Self::new(user, Box::new(std::iter::empty()))
+    }
+}
+
+/// A thread.
+pub(crate) struct Thread<'s> {
+    /// Its number in the levels.
+    pub(super) user: usize,
+    stream: Stream<'s>,
+    /// The operation that is fetched next.
+    pub(super) upcoming: Option<Op>,
+    pub(super) buffer: VecDeque<Fetched>,
+    buffer_most: usize,
+    /// The first cycle in which it may fetch.
+    pub(super) fetch_from: u64,
+    /// Fetch waits for a branch that was not issued yet.
+    pub(super) blind: bool,
+    /// When the branch that was guessed wrong last was known to be.
+    pub(super) resolved: u64,
+    pub(super) front: Waits,
+    /// The wrong path that it follows.
+    pub(super) wrong_path: WrongPath,
+    /// Operations that it fetched, and in how many turns.
+    pub(super) groups: (u64, u64),
+    /// Until when loads of it wait for data from beyond the L2.
+    pub(super) far_until: u64,
+    /// The instruction line that is being fetched.
+    pub(super) line: u64,
+    slots: Vec<InFlight>,
+    mask: u64,
+    /// Numbers of the oldest operation in flight, and of the next to be dispatched.
+    pub(super) head: u64,
+    pub(super) tail: u64,
+    pub(super) stores: VecDeque<Stored>,
+    /// Vector operations between dispatch and issue.
+    pub(super) vectors: u32,
+    /// Operations between dispatch and issue.
+    pub(super) queued: u32,
+    pub(super) counts: Counts,
+    /// In this cycle: operations dispatched, retired; was it kept from retiring by others, from
+    /// dispatching by a full structure, by a full store queue?
+    pub(super) dispatched: u32,
+    pub(super) retired: u32,
+    pub(super) outrun: bool,
+    pub(super) full: Option<Full>,
+}
+
+/// What keeps an operation from being dispatched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    /// The store queue.
+    Stores,
+    /// Anything else.
+    Other,
+}
+
+const EMPTY: InFlight = InFlight {
+    done: NEVER,
+    ready: 0,
+    age: 0,
+    address: 0,
+    page: 0,
+    waiting: NONE,
+    next: [NONE; SOURCES],
+    missing: 0,
+    from: Bytes::Cache,
+    makes: Makes::Itself,
+    class: OpClass::Other,
+    cause: Cycle::Integer,
+    starts_instruction: false,
+    wrong: false,
+    closes: true,
+};
+
+impl<'s> Thread<'s> {
+    pub(super) fn new(work: Work<'s>, most: usize, buffer: usize) -> Self {
+        let slots = most.next_power_of_two().max(2);
+        let Work { user, stream, upcoming } = work;
+        Self {
+            user,
+            upcoming,
+            stream,
+            buffer: VecDeque::with_capacity(buffer),
+            buffer_most: buffer,
+            fetch_from: 0,
+            blind: false,
+            resolved: 0,
+            front: Waits::Flow,
+            wrong_path: WrongPath::default(),
+            groups: (0, 0),
+            far_until: 0,
+            line: NEVER,
+            slots: vec![EMPTY; slots],
+            mask: slots as u64 - 1,
+            head: 0,
+            tail: 0,
+            stores: VecDeque::new(),
+            vectors: 0,
+            queued: 0,
+            counts: Counts::default(),
+            dispatched: 0,
+            retired: 0,
+            outrun: false,
+            full: None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn slot(&self, number: u64) -> &InFlight {
+        &self.slots[(number & self.mask) as usize]
+    }
+
+    #[inline]
+    pub(super) fn slot_mut(&mut self, number: u64) -> &mut InFlight {
+        &mut self.slots[(number & self.mask) as usize]
+    }
+
+    /// The slot at an index, for links.
+    #[inline]
+    pub(super) fn at(&mut self, index: u32) -> &mut InFlight {
+        &mut self.slots[index as usize]
+    }
+
+    #[inline]
+    pub(super) fn index(&self, number: u64) -> u32 {
+        (number & self.mask) as u32
+    }
+
+    /// Is a store still in the queue?
+    #[inline]
+    pub(super) fn holds(&self, store: u64) -> bool {
+        self.stores.binary_search_by_key(&store, |stored| stored.number).is_ok()
+    }
+
+    /// What makes the value of a source so many operations before the next; nothing if that has retired.
+    #[inline]
+    pub(super) fn maker(&self, back: u16) -> Option<u64> {
+        let (number, back) = (self.tail, u64::from(back));
+        if back == 0 || back > number - self.head {
+            return None;
+        }
+        let source = self.slot(number - back);
+        match source.makes {
+            Makes::Other(maker) if source.class == OpClass::Load => {
+                Some(maker).filter(|maker| *maker >= self.head)
+            }
+            Makes::Nothing if source.class == OpClass::Load => None,
+            _ => Some(number - back),
+        }
+    }
+
+    /// Where the next operation gets its bytes if it is a load, and what makes what it hands on. `data`: what makes
+    /// the younger of its sources; `renames`: does the core rename memory?
+    pub(super) fn bytes(&self, op: &Op, data: Option<u64>, renames: bool) -> (Bytes, Makes) {
+        let makes = data.map_or(Makes::Nothing, Makes::Other);
+        if op.class == OpClass::Store {
+            return (Bytes::Cache, makes);
+        }
+        let store = op.stored.map(|from| (from, self.tail.wrapping_sub(u64::from(from.back))));
+        match store.filter(|(_, store)| self.holds(*store)) {
+            None => (Bytes::Cache, Makes::Itself),
+            Some((from, store)) if !from.whole => (Bytes::Drained(store), Makes::Itself),
+            Some((from, store)) => {
+                let retired = store < self.head;
+                let makes = match renames && from.same_form {
+                    false => Makes::Itself,
+                    true if retired => Makes::Nothing,
+                    true => self.slot(store).makes,
+                };
+                (Bytes::Store(store), makes)
+            }
+        }
+    }
+
+    /// Number of the operation in flight at an index.
+    #[inline]
+    pub(super) fn number(&self, index: u32) -> u64 {
+        self.head + ((u64::from(index).wrapping_sub(self.head)) & self.mask)
+    }
+
+    /// Has the oldest operation been issued, and until when does it take?
+    #[inline]
+    pub(super) fn oldest(&self) -> Option<&InFlight> {
+        (self.head < self.tail).then(|| self.slot(self.head))
+    }
+
+    #[inline]
+    pub(super) fn advance_stream(&mut self) {
+        self.upcoming = self.stream.next();
+    }
+
+    /// Could it fetch so many operations now? With less room in its buffer it leaves the turn to
+    /// others: a fetch group is delivered whole.
+    #[inline]
+    pub(super) fn can_fetch(&self, now: u64, group: u32) -> bool {
+        let goes_on = self.fetch_from <= now && self.upcoming.is_some();
+        (self.is_on_wrong_path(now) || goes_on) && self.buffer_room() >= group as usize
+    }
+
+    /// Operations that it may still take into its buffer.
+    #[inline]
+    pub(super) fn buffer_room(&self) -> usize {
+        self.buffer_most.saturating_sub(self.buffer.len() + self.wrong_path.fetched as usize)
+    }
+
+    /// Is there nothing left to do?
+    pub(crate) fn is_done(&self) -> bool {
+        self.upcoming.is_none() && self.buffer.is_empty() && self.head == self.tail
+    }
+
+    /// Takes what it executes away; what was fetched of that goes on.
+    pub(crate) fn leave(&mut self) -> Work<'s> {
+        let none = Work::none(self.user);
+        let stream = std::mem::replace(&mut self.stream, none.stream);
+        Work { user: self.user, stream, upcoming: self.upcoming.take() }
+    }
+
+    /// Has all that was fetched left, stores too?
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_done() && self.stores.is_empty()
+    }
+
+    /// Executes something else from now on; must be drained.
+    pub(crate) fn enter(&mut self, work: Work<'s>) {
+        debug_assert!(self.is_drained(), "something is in flight");
+        (self.user, self.stream, self.upcoming) = (work.user, work.stream, work.upcoming);
+        (self.line, self.groups, self.front) = (NEVER, (0, 0), Waits::Flow);
+    }
+
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    pub(crate) fn user(&self) -> usize {
+        self.user
+    }
+
+    /// Returns when it can go on.
+    pub(super) fn next(&self, at: &mut impl FnMut(u64)) {
+        if let Some(oldest) = self.oldest() {
+            if oldest.done != NEVER {
+                at(oldest.done);
+            }
+        }
+        if let Some(store) = self.stores.front() {
+            if store.number < self.head && store.arrives != NEVER {
+                at(store.arrives);
+            }
+        }
+        if !self.blind && self.upcoming.is_some() {
+            at(self.fetch_from);
+        }
+        // From then on other slots are charged, and it need not hold back.
+        at(self.resolved);
+        at(self.far_until);
+    }
+}
