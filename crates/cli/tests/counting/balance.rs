@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::worker::WORKER;
 
 pub const STAND_IN: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../linux/tests/counting/stand-in.toml");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../host/linux/tests/counting/stand-in.toml");
 /// No wait in these tests is longer; all but the broken end much sooner.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// How often in a row the placement must be seen to be right, and how many recorded
