@@ -200,7 +200,7 @@ pub struct Run {
     /// What a daemon knows the program by from one run to the next
     #[arg(long, value_name = "DIGEST", hide = true)]
     pub identity: Option<String>,
-    /// Say nothing of its own but why COMMAND could not be run
+    /// Print nothing except why COMMAND could not be run
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Say which manager manages COMMAND, by which policy
@@ -466,6 +466,15 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         Ok(time)
     } else {
         Err("a time here lies between 1ms and 1h".to_owned())
+    }
+}
+
+/// Of commands whose neighbours take seconds: a number without a unit is that.
+fn parse_delay(text: &str) -> Result<Duration, String> {
+    let is_number = text.parse::<f64>().is_ok_and(|seconds| seconds.is_finite() && seconds >= 0.0);
+    match text.parse::<f64>() {
+        Ok(seconds) if is_number => parse_duration(&format!("{:.0}ms", seconds * 1e3)),
+        _ => parse_duration(text),
     }
 }
 

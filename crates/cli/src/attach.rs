@@ -29,7 +29,7 @@ pub fn attach(args: &Attach) -> anyhow::Result<()> {
     let done: Attached = client.call(Request::Attach { name: name.clone(), class }, &fds)?;
     let processes = counted(done.processes, "process", "processes");
     let threads = counted(done.threads, "thread", "threads");
-    say!("{name}: {processes} with {threads} managed");
+    say!("{}: {processes} with {threads} managed", crate::top::clean::clean(&name));
     for note in done.notes {
         say!("  note: {note}");
     }

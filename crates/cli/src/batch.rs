@@ -97,11 +97,11 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
     let cores = Cores::new(sockets(&args.state)?, processor);
     let runner = Runner::new(bells);
     let state = State { store, schedule, surroundings, runner, progress, cores };
-    let screen = Screen::new(args.bar);
+    let screen = Screen::new(args.bar, args.quiet);
     let mut execution = Execution::new(rules, jobs, state, log, screen, assignment.done.len());
     join(&mut execution, assignment, earlier.running);
     let summary = execution.run(waiting)?;
-    if !args.quiet {
+    if !args.quiet || summary.exit_code() != 0 {
         note!("symbiont: {}", summary.text());
     }
     if args.json {

@@ -61,10 +61,7 @@ pub fn lines(confines: &Confines) -> Vec<(&'static str, String)> {
         ));
     }
     if let Some(container) = &confines.container {
-        lines.push((
-            "container",
-            format!("{container}: what runs outside it counts as load only"),
-        ));
+        lines.push(("container", format!("{container}: what runs outside it counts as load only")));
     }
     lines
 }

@@ -122,7 +122,7 @@ fn catalogue(config: &Config) -> anyhow::Result<Option<symbiont_counters::catalo
 
 fn log(line: &str) {
     // Where standard error is closed there is no log.
-    let _ = writeln!(std::io::stderr(), "symbiontd: {line}");
+    let _ = writeln!(std::io::stderr(), "symbiontd: {}", crate::top::clean::clean(line));
 }
 
 /// Notifies the service manager, where there is one.

@@ -123,6 +123,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_regular_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+        for path in [fifo.as_path(), Path::new("/dev/zero")] {
+            let error = format!("{:#}", described(path.to_str().unwrap()).unwrap_err());
+            assert!(error.contains("no regular file"), "{error}");
+        }
+        let online = folder.path().join("devices/system/cpu/online");
+        fs::create_dir_all(online.parent().unwrap()).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &online, 0o600.into()).unwrap();
+        let error = format!("{:#}", described(folder.path().to_str().unwrap()).unwrap_err());
+        assert!(error.contains("no regular file"), "{error}");
+    }
+
+    #[test]
     fn errors_name_the_path_and_what_is_expected() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

@@ -51,6 +51,11 @@ fn with_values(command: Command) -> Command {
                 ("reproduce", "figures") => {
                     symbiont_reproduce::figures().map(|(_, figure)| figure.id).collect()
                 }
+                ("doctor", "machine") => symbiont_counters::catalogue::Catalogue::builtin()
+                    .iter()
+                    .map(|(name, _)| *name)
+                    .collect(),
+                ("batch", "class") => ["normal", "latency", "batch"].into(),
                 (_, "class") => ["normal", "latency", "batch", "alone"].into(),
                 _ => return arg,
             };

@@ -5,6 +5,8 @@
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 
+use crate::top::clean::is_shown;
+
 /// Writes a line to standard output.
 macro_rules! say {
     () => { $crate::out::write(format_args!("\n")) };
@@ -27,10 +29,9 @@ pub fn note(line: Arguments<'_>) {
     let _ = io::stderr().write_all(shown(&format!("{line}\n")).as_bytes());
 }
 
-/// Text without what a terminal would obey, but for ends of lines and tabs: names of programs may hold it.
-fn shown(text: &str) -> String {
-    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    text.chars().map(|c| if obeyed(c) { '?' } else { c }).collect()
+/// Text without what a terminal would obey or hide, but for ends of lines and tabs: names of programs may hold it.
+pub fn shown(text: &str) -> String {
+    text.chars().map(|c| if matches!(c, '\n' | '\t') || is_shown(c) { c } else { '?' }).collect()
 }
 
 /// Writes to standard output. Once no process reads it there is nothing left to do: the

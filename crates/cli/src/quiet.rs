@@ -45,10 +45,10 @@ pub fn waits_words(waits: &Waits) -> String {
         by.iter().map(|Intruder { name, s }| format!("{} {s:.2} s", clean(name))).collect();
     let by = match names.is_empty() {
         true => "other threads use".to_owned(),
-        false => format!("{} of CPU time also used", names.join(", ")),
+        false => format!("{} also used", names.join(", ")),
     };
     format!(
-        "latency not met: in the last {over_s:.1} s it waited for {:.0} % of the time that it was ready; {by} CPU {cpus}",
+        "latency not met: {by} CPU {cpus}; in the last {over_s:.1} s it waited for {:.0} % of the time that it was ready",
         share * 100.0
     )
 }
@@ -63,11 +63,11 @@ mod tests {
         let waits = Waits { share: 0.9, over_s: 1.04, cpus: "0".to_owned(), by };
         assert_eq!(
             waits_words(&waits),
-            "latency not met: in the last 1.0 s it waited for 90 % of the time that it was ready; \
-             stress? 0.90 s of CPU time also used CPU 0"
+            "latency not met: stress? 0.90 s also used CPU 0; in the last 1.0 s it waited for 90 % of the time \
+             that it was ready"
         );
         let waits = Waits { by: Vec::new(), ..waits };
-        assert!(waits_words(&waits).ends_with("; other threads use CPU 0"));
+        assert!(waits_words(&waits).starts_with("latency not met: other threads use CPU 0; "));
     }
 
     #[test]

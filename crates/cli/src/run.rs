@@ -317,7 +317,7 @@ fn write_report(form: ReportForm, file: Option<File>, outcome: &Supervised) -> a
         unmanaged,
     };
     let text = match form {
-        ReportForm::Text => report.text(),
+        ReportForm::Text => crate::out::shown(&report.text()),
         ReportForm::Json => format!("{}\n", serde_json::to_string_pretty(&report)?),
     };
     match file {

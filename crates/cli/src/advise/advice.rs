@@ -205,7 +205,7 @@ fn commands(known: &Circumstances<'_>, policy: &Policy, programs: &[Program]) ->
     let pids: Vec<String> = programs
         .iter()
         .filter(|program| !program.ended && program.managed_by.is_none())
-        .filter(|program| !program.is_passing)
+        .filter(|program| !program.is_passing && is_changed(program))
         .map(|program| program.process.to_string())
         .collect();
     if pids.is_empty() {

@@ -76,7 +76,7 @@ pub struct Batch {
     /// those that run, soon,fail=1 waits for them
     #[arg(long, value_name = "WHEN,WHY=N")]
     pub halt: Option<Halt>,
-    /// Say nothing of its own at the end
+    /// Print nothing, unless a job fails: then a summary at the end
     #[arg(short, long)]
     pub quiet: bool,
     /// Show on the terminal how far the batch is and how long it still takes

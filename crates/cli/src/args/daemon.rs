@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use symbiont_machine::Class;
 
-use super::{Narrow, Parameters, State, parse_duration};
+use super::{Narrow, Parameters, State, parse_delay};
 
 /// Run the daemon that manages the programs of this machine
 ///
@@ -175,7 +175,7 @@ pub struct Top {
     pub schema: bool,
     /// Time between two snapshots, over which shares are taken
     #[arg(short = 'd', long, visible_alias = "delay", value_name = "TIME", default_value = "1s",
-          value_parser = parse_duration)]
+          value_parser = parse_delay)]
     pub interval: Duration,
     /// When there are colours; auto: where the terminal has them, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto")]

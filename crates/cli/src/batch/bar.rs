@@ -71,12 +71,13 @@ fn clock(time_s: f64) -> String {
 #[derive(Debug)]
 pub struct Screen {
     has_bar: bool,
+    is_quiet: bool,
 }
 
 impl Screen {
     /// With a bar, if that is possible.
-    pub fn new(bar: bool) -> Self {
-        Self { has_bar: bar && std::io::stderr().is_terminal() }
+    pub fn new(bar: bool, is_quiet: bool) -> Self {
+        Self { has_bar: bar && std::io::stderr().is_terminal(), is_quiet }
     }
 
     /// Is there a bar?
@@ -86,6 +87,9 @@ impl Screen {
 
     /// Writes a line above the bar.
     pub fn say(&self, line: &str) {
+        if self.is_quiet {
+            return;
+        }
         // The line of the bar is cleared.
         self.end();
         note!("{line}");

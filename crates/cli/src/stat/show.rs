@@ -112,7 +112,7 @@ fn table(account: &Account, heads: &[[String; 2]], cells: &dyn Fn(&Row) -> Vec<S
     let first = |row: &Row| {
         let thread = row.thread.map_or(String::new(), |thread| thread.to_string());
         let counted = row.coverage.map_or("–".to_owned(), percent);
-        vec![thread, row.name.clone(), seconds(row.cpu_s), counted]
+        vec![thread, crate::top::clean::clean(&row.name), seconds(row.cpu_s), counted]
     };
     let column = |head: [String; 2], of: &dyn Fn(&Row) -> String| -> Vec<String> {
         head.into_iter().chain(rows.iter().map(of)).collect()

@@ -16,7 +16,8 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_shown(c) { c } else { '?' }).collect()
 }
 
-fn is_shown(c: char) -> bool {
+/// Is it neither obeyed by a terminal nor invisible?
+pub fn is_shown(c: char) -> bool {
     let hidden = matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');

@@ -11,7 +11,7 @@ use symbiont_wire::{CoreStatus, Request, Snapshot};
 use super::only::Only;
 use super::watched::Watched;
 use crate::args::State;
-use crate::client::sockets;
+use crate::client::{silent, sockets};
 
 /// Takes snapshots.
 pub struct Source {
@@ -50,6 +50,11 @@ impl Source {
     fn take(&mut self) -> anyhow::Result<Snapshot> {
         // The daemon closes a connection on which nothing was said for a while: then another one.
         for _ in 0..2 {
+            if self.client.is_none() {
+                if let Some(why) = self.sockets.iter().find_map(|path| silent(path, None)) {
+                    anyhow::bail!("{why}");
+                }
+            }
             let connect = || self.sockets.iter().find_map(|path| Client::connect(path).ok());
             let Some(mut client) = self.client.take().or_else(connect) else { break };
             if let Ok(pages) = client.call_more(Request::Snapshot {}) {

@@ -22,6 +22,8 @@ pub fn trials() -> Vec<Trial> {
         trial("a_running_program_is_attached_whole_and_detached_as_before", attach),
         trial("a_tree_of_processes_is_attached_by_its_first", tree),
         trial("a_program_can_be_attached_again_after_it_was_detached", again),
+        trial("what_a_detached_shell_runs_is_managed_anew", detached_shell),
+        trial("threads_of_the_kernel_and_the_daemon_are_refused", not_programs),
         trial("a_process_that_does_not_exist_is_refused", missing),
         trial("without_a_daemon_clients_say_how_to_start_one", no_daemon),
     ]
@@ -56,6 +58,33 @@ fn attach() {
     let again = service.client(&["detach", "--pid", &pid]);
     assert!(stderr(&again).contains("not managed"), "{}", stderr(&again));
     program.kill_all();
+}
+
+fn detached_shell() {
+    let service = Service::start("stay");
+    let symbiont = env!("CARGO_BIN_EXE_symbiont");
+    let state_dir = service.place.state_dir().display().to_string();
+    let script = format!(
+        "s={symbiont}; d={state_dir}; $s attach --state-dir $d --pid $$ && \
+         $s detach --state-dir $d --pid $$ && sleep 1; $s run --state-dir $d -- sleep 1000"
+    );
+    let program = start(&service, Command::new("sh").args(["-c", &script]).stdout(Stdio::null()));
+    let runs = || service.programs().iter().any(|program| program["name"] == "sleep");
+    wait_until("what it runs is managed", runs);
+    program.kill_all();
+}
+
+fn not_programs() {
+    let service = Service::start("stay");
+    for (pid, why) in [(service.id(), "symbiontd itself"), (2, "thread of the kernel")] {
+        let kernel = std::fs::read_to_string("/proc/2/comm").is_ok_and(|it| it == "kthreadd\n");
+        let is_root = rustix::process::geteuid().is_root();
+        if pid == 2 && !(kernel && is_root) {
+            continue;
+        }
+        let done = service.client(&["attach", "--pid", &pid.to_string()]);
+        assert!(stderr(&done).contains(why), "{}", stderr(&done));
+    }
 }
 
 fn tree() {

@@ -162,7 +162,7 @@ fn waits() {
     for text in [said(&["status"]), said(&["top", "--once"])] {
         assert!(text.contains("latency not met: ") && text.contains("intruder"), "{text}");
     }
-    assert_eq!(service.log().matches("does not answer at once").count(), 1, "{}", service.log());
+    assert_eq!(service.log().matches("latency not met for ").count(), 1, "{}", service.log());
     intruder.kill().unwrap();
     intruder.wait().unwrap();
     fast.kill_all();

@@ -42,7 +42,7 @@ pub enum Why {
     Unsettled,
     /// The kernel schedules the thread in real time or by deadlines, or its user has it run when no other is ready.
     Special,
-    /// The same setting of the thread was moved too short a time ago.
+    /// The same setting of the thread was moved too recently.
     Held,
     /// Others had waited longer, and the budget was spent.
     OverBudget,
@@ -62,7 +62,7 @@ impl fmt::Display for Why {
             Self::OutsideLimit => "none of these CPUs is allowed to the thread and online",
             Self::Unsettled => "the thread is new, forked lately or starts a program",
             Self::Special => "real-time and deadline threads, and those that others have set idle, are never touched",
-            Self::Held => "it was moved too short a time ago",
+            Self::Held => "it was moved too recently",
             Self::OverBudget => "the budget of moves was spent on other threads",
             Self::NotEnrolled => "the thread is not managed",
             Self::ExternallyChanged => "another process changed this setting, which stays",

@@ -108,7 +108,7 @@ pub enum HwlocError {
 /// When the file cannot be read or is not an export of hwloc 2 or later.
 pub fn from_xml(path: &Path) -> Result<Topology, HwlocError> {
     let from = path.display().to_string();
-    match fs::read_to_string(path) {
+    match crate::regular(path).and_then(|()| fs::read_to_string(path)) {
         Ok(text) => xml::read(&text, &from, Origin::HwlocXml(from.clone())),
         Err(source) => Err(HwlocError::Read { path: from, source }),
     }

@@ -445,9 +445,24 @@ fn processes(peer: Peer, descriptors: Vec<OwnedFd>) -> Result<Vec<OwnedProcess>,
         let process = OwnedProcess::of(descriptor)
             .map_err(|error| Failure::Refused { reason: error.to_string() })?;
         peer.may_manage(process.pid(), process.owner())?;
+        if let Some(reason) = unmanageable(process.pid()) {
+            return Err(Failure::Refused { reason });
+        }
         Ok(process)
     });
     named.collect()
+}
+
+/// Why a process is never managed.
+fn unmanageable(pid: u32) -> Option<String> {
+    /// Of threads of the kernel (PF_KTHREAD, proc_pid_stat(5)).
+    const KERNEL: u32 = 0x0020_0000;
+    if pid == std::process::id() {
+        return Some(format!("process {pid} is symbiontd itself"));
+    }
+    let number = i32::try_from(pid).ok()?;
+    let stat = procfs::process::Process::new(number).and_then(|process| process.stat()).ok()?;
+    (stat.flags & KERNEL != 0).then(|| format!("process {pid} is a thread of the kernel"))
 }
 
 /// Whose these processes are; without those that have ended.

@@ -128,10 +128,10 @@ pub(crate) fn line(name: &str, waits: &Waits) -> String {
         waits.by.iter().map(|one| format!("{} {:.2} s", one.name, one.s)).collect();
     let by = if by.is_empty() { "not known".to_owned() } else { by.join(", ") };
     format!(
-        "{name} does not answer at once: it waited for {:.0} % of the {:.1} s in which it was ready, on CPUs {} (what \
+        "latency not met for {name}: in {:.1} s it waited for {:.0} % of the time that it was ready, for CPU {} (what \
          ran there: {by})",
-        waits.share * 100.0,
         waits.over_s,
+        waits.share * 100.0,
         waits.cpus
     )
 }
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!((waiting.count(), waiting.of(ProgramId(1)).is_some()), (1, true));
         let line = line("editor", waits);
         assert!(
-            line.contains("waited for 90 % of the 1.0 s") && line.contains("hog 0.90 s"),
+            line.contains("in 1.0 s it waited for 90 %") && line.contains("hog 0.90 s"),
             "{line}"
         );
         // Once it no longer waits, nothing is said, and the next time counts as a new one.

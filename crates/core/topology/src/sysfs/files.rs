@@ -123,6 +123,7 @@ impl<'a> Sys<'a> {
 
 fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
+    crate::regular(path)?;
     File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

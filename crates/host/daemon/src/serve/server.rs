@@ -87,7 +87,16 @@ impl Server<'_> {
         self.log(lines);
         let lines = self.service.after_step(&mut self.managed);
         self.log(lines);
-        self.ruled.leave(self.service.take_detached());
+        for root in self.service.take_new_roots() {
+            if let Err(error) = self.lock.manages(root) {
+                self.log([error.to_string()]);
+            }
+        }
+        let detached = self.service.take_detached();
+        if let Err(error) = self.lock.releases(&detached) {
+            self.log([error.to_string()]);
+        }
+        self.ruled.leave(detached);
         let lines = self.ruled.apply(&mut self.service, &mut self.managed);
         self.log(lines);
         let lines = self.service.log.take();

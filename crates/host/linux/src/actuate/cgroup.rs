@@ -226,7 +226,9 @@ impl Cgroups {
             }),
             _ => None,
         };
-        Share { cgroup: (path.len() > 1).then_some(path), is_exclusive, quota }
+        let cgroup = (path.len() > 1).then_some(path);
+        // The topmost cpuset has all CPUs, and shares them with those below.
+        Share { is_exclusive: is_exclusive.filter(|_| cgroup.is_some()), cgroup, quota }
     }
 }
 

@@ -5,6 +5,7 @@
 //! what is published in another file, which any user may read
 //! ([`super::managers`]).
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -93,6 +94,23 @@ impl Lock {
         self.holder.add(process);
         for record in &self.elsewhere {
             // No loss: the places that matter most are already published.
+            let _ = record.write(&self.holder);
+        }
+        let fail =
+            |source| StateDirError::Io { what: "write", path: self.dir.path_of(NAME), source };
+        write(&mut self.file, &self.holder).map_err(fail)?;
+        Ok(self.record.write(&self.holder)?)
+    }
+
+    /// Publishes that processes and what they make are no longer managed.
+    ///
+    /// # Errors
+    /// When that cannot be published.
+    pub fn releases(&mut self, processes: &BTreeSet<u32>) -> Result<(), LockError> {
+        if !self.holder.remove(processes) {
+            return Ok(());
+        }
+        for record in &self.elsewhere {
             let _ = record.write(&self.holder);
         }
         let fail =

@@ -16,6 +16,7 @@
 //! whose default directory is another than its manager's (`XDG_RUNTIME_DIR`)
 //! and that uses another state directory as well.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -60,6 +61,13 @@ impl Holder {
             self.roots.retain(|root| facts_of(*root).is_ok());
             self.roots.push(facts.key);
         }
+    }
+
+    /// Says no longer that these processes are managed; was that said of any?
+    pub fn remove(&mut self, processes: &BTreeSet<u32>) -> bool {
+        let before = self.roots.len();
+        self.roots.retain(|root| !processes.contains(&root.process));
+        self.roots.len() < before
     }
 
     /// Has everything ended that it manages?
