@@ -129,13 +129,13 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
         for path in [fifo.as_path(), Path::new("/dev/zero")] {
             let error = format!("{:#}", described(path.to_str().unwrap()).unwrap_err());
-            assert!(error.contains("no regular file"), "{error}");
+            assert!(error.contains("not a regular file"), "{error}");
         }
         let online = folder.path().join("devices/system/cpu/online");
         fs::create_dir_all(online.parent().unwrap()).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &online, 0o600.into()).unwrap();
         let error = format!("{:#}", described(folder.path().to_str().unwrap()).unwrap_err());
-        assert!(error.contains("no regular file"), "{error}");
+        assert!(error.contains("not a regular file"), "{error}");
     }
 
     #[test]

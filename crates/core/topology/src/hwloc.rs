@@ -39,7 +39,6 @@ pub mod fuzzing;
 mod value;
 mod xml;
 
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::Command;
@@ -108,7 +107,7 @@ pub enum HwlocError {
 /// When the file cannot be read or is not an export of hwloc 2 or later.
 pub fn from_xml(path: &Path) -> Result<Topology, HwlocError> {
     let from = path.display().to_string();
-    match crate::regular(path).and_then(|()| fs::read_to_string(path)) {
+    match symbiont_safe_open::read_to_string(path) {
         Ok(text) => xml::read(&text, &from, Origin::HwlocXml(from.clone())),
         Err(source) => Err(HwlocError::Read { path: from, source }),
     }

@@ -62,11 +62,3 @@ pub use tree::{
     Core, CoreId, CoreKind, HardwareThread, Llc, LlcId, NodeId, NumaNode, Origin, Package,
     PackageId, PuId, Topology, TopologyError,
 };
-
-/// What is no regular file could block, or never end.
-fn regular(path: &std::path::Path) -> std::io::Result<()> {
-    match std::fs::metadata(path)?.is_file() {
-        true => Ok(()),
-        false => Err(std::io::Error::other("it is no regular file")),
-    }
-}

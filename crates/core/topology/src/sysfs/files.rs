@@ -1,7 +1,7 @@
 //! Files below the root of a `/sys` tree.
 
 use std::cell::RefCell;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -123,8 +123,7 @@ impl<'a> Sys<'a> {
 
 fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    crate::regular(path)?;
-    File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    symbiont_safe_open::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
