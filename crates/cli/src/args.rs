@@ -471,9 +471,10 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 
 /// Of commands whose neighbours take seconds: a number without a unit is that.
 fn parse_delay(text: &str) -> Result<Duration, String> {
-    let is_number = text.parse::<f64>().is_ok_and(|seconds| seconds.is_finite() && seconds >= 0.0);
     match text.parse::<f64>() {
-        Ok(seconds) if is_number => parse_duration(&format!("{:.0}ms", seconds * 1e3)),
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => {
+            parse_duration(&format!("{:.0}ms", seconds * 1e3))
+        }
         _ => parse_duration(text),
     }
 }

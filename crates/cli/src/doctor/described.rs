@@ -68,7 +68,10 @@ impl DescribedFindings {
     }
 
     pub fn text(&self) -> String {
-        let short = format!("{}, if events can be counted there", self.in_short);
+        // Serial phases are seen without events.
+        let condition =
+            if self.topology.smt_width() > 1 { ", if events can be counted there" } else { "" };
+        let short = format!("{}{condition}", self.in_short);
         let mut text = hanging("In short:", &short, 10) + "\n";
         text += &match self.topology.origin() {
             Origin::Host => "Machine\n".to_owned(),

@@ -87,11 +87,7 @@ impl Server<'_> {
         self.log(lines);
         let lines = self.service.after_step(&mut self.managed);
         self.log(lines);
-        for root in self.service.take_new_roots() {
-            if let Err(error) = self.lock.manages(root) {
-                self.log([error.to_string()]);
-            }
-        }
+        self.publish_roots();
         let detached = self.service.take_detached();
         if let Err(error) = self.lock.releases(&detached) {
             self.log([error.to_string()]);
@@ -101,6 +97,11 @@ impl Server<'_> {
         self.log(lines);
         let lines = self.service.log.take();
         self.log(lines);
+        self.publish_roots();
+    }
+
+    /// Publishes that what was enrolled lately is managed.
+    fn publish_roots(&mut self) {
         for root in self.service.take_new_roots() {
             if let Err(error) = self.lock.manages(root) {
                 self.log([error.to_string()]);
