@@ -1,9 +1,11 @@
-//! What is known of programs: their runs, kept from one use to the next.
+//! What is known of programs: their runs, their CPI stacks, and what they did to each other on shared cores.
+//!
+//! Of each kind a bounded number is kept: the latest runs, the co-runners that were there longest, the programs that were
+//! seen last. Stacks, and what was learned on cores, are means by CPU time, in which the last [`STACK_MEMORY_S`] count.
 //!
 //! # Terms and units
-//! *Program*: an executable, by a digest, and the user that runs it ([`ProgramKey`]). *Work*: what a
-//! program is asked to do, by a digest of its command line or script. Times in seconds; wall-clock times in
-//! seconds since 1970.
+//! *Program*: an executable, by a digest, and the user that runs it ([`ProgramKey`]). *Work*: what a program is asked to
+//! do, by a digest of its command line or script. Times are in seconds; points in time in seconds since 1970.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -11,16 +13,15 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CoRun, Demand, Learned, Program};
+use crate::{CoRun, Demand, Program, RunTimeModel};
 
-/// Runs that are kept of a program, the latest.
+/// How many runs of a program are kept, the latest.
 pub const MOST_RUNS: usize = 32;
-/// Programs that are kept, those seen latest.
+/// How many programs are kept, those that were seen last.
 pub const MOST_PROGRAMS: usize = 2048;
-/// Co-runners that are kept of a run, those that ran longest next to it.
+/// How many co-runners of a run are kept, those that ran next to it longest.
 const MOST_CO_RUNNERS: usize = 16;
-
-/// Programs on its cores that are kept of one, those that were together with it longest.
+/// How many programs are kept with which one shared cores, those that did so longest.
 const MOST_NEXT_TO: usize = 64;
 
 /// A program: the digest of its executable, and its user.
@@ -28,7 +29,7 @@ const MOST_NEXT_TO: usize = 64;
 pub struct ProgramKey {
     /// The user.
     pub user: u32,
-    /// Of the executable, or of the script.
+    /// The digest of the executable, or of the script.
     pub digest: String,
 }
 
@@ -76,10 +77,10 @@ pub struct Run {
     pub work: u64,
     /// How long it took.
     pub elapsed_s: f64,
-    /// How far that may be from what it took.
+    /// The error of that.
     #[serde(default)]
     pub error_s: f64,
-    /// CPU time of all its processes, where known.
+    /// CPU time of all its processes, where it is known.
     pub cpu_s: Option<f64>,
     /// How many jobs of each program ran meanwhile, averaged over its time.
     pub co_runners: Vec<(ProgramKey, f64)>,
@@ -88,16 +89,16 @@ pub struct Run {
 /// A CPI stack, averaged over what was counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stack {
-    /// The processor that it was counted on, as its firmware names it.
+    /// The processor on which it was counted, as its firmware names it.
     #[serde(default)]
     pub processor: String,
     /// Cycles per instruction by cause, as shares of their sum.
     pub components: BTreeMap<String, f64>,
-    /// CPU time that it stands for, seconds.
+    /// The CPU time over which it is the mean, seconds.
     pub counted_s: f64,
 }
 
-/// CPU time after which what was counted long ago weighs half, seconds.
+/// CPU time for which all that was counted before weighs at most, seconds.
 const STACK_MEMORY_S: f64 = 600.0;
 
 /// What a co-runner on a core does to a program, as the manager of a node has learned it.
@@ -105,8 +106,8 @@ const STACK_MEMORY_S: f64 = 600.0;
 pub struct NextTo {
     /// The processor on which it was learned, as its firmware names it.
     pub processor: String,
-    /// What it adds to the natural logarithm of the program's instructions per cycle; to be compared with other
-    /// co-runners of the same program.
+    /// What it adds to the natural logarithm of the program's instructions per cycle; comparable with other co-runners of
+    /// the same program only.
     pub ln: f64,
     /// CPU time of the program next to it, seconds.
     pub together_s: f64,
@@ -115,7 +116,7 @@ pub struct NextTo {
 /// All that is known of one program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRecord {
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// When it was last seen.
     pub seen_s: u64,
@@ -123,7 +124,7 @@ pub struct ProgramRecord {
     pub runs: VecDeque<Run>,
     /// Its CPI stack, where events are counted.
     pub stack: Option<Stack>,
-    /// Programs that it shared cores with, where that is learned.
+    /// What programs did to it with which it shared cores, where that is learned.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub next_to: BTreeMap<ProgramKey, NextTo>,
 }
@@ -150,7 +151,7 @@ impl Observations {
         &self.programs
     }
 
-    /// The processor on which programs shared cores longest, if they did.
+    /// The processor on which programs shared cores for the longest time; none: they shared none.
     #[must_use]
     pub fn processor_of_most_pairs(&self) -> Option<&str> {
         let mut times: BTreeMap<&str, f64> = BTreeMap::new();
@@ -169,7 +170,7 @@ impl Observations {
         self.forget_old();
     }
 
-    /// Adds the CPU time of a run that was added without.
+    /// Adds its CPU time to a run that was added without.
     pub fn add_cpu_time(&mut self, key: &ProgramKey, ended_s: u64, work: u64, cpu_s: f64) {
         let Some(record) = self.programs.get_mut(key) else { return };
         let is_it =
@@ -179,7 +180,7 @@ impl Observations {
         }
     }
 
-    /// Adds what was counted of a program over some of its CPU time.
+    /// Adds what was counted of a program over a part of its CPU time.
     pub fn add_stack(&mut self, key: &ProgramKey, name: &str, at_s: u64, counted: &Stack) {
         let weighs = counted.counted_s.is_finite() && counted.counted_s > 0.0;
         let all_finite = counted.components.values().all(|part| part.is_finite() && *part >= 0.0);
@@ -202,7 +203,7 @@ impl Observations {
         self.forget_old();
     }
 
-    /// Adds what was learned of a program next to another one over some of its CPU time.
+    /// Adds what was learned of a program next to another one over a part of its CPU time.
     pub fn add_next_to(
         &mut self,
         (key, name): (&ProgramKey, &str),
@@ -268,7 +269,7 @@ impl ProgramRecord {
         }
     }
 
-    /// CPU time / time over its runs, where known.
+    /// CPU time / time over those of its runs whose CPU time is known.
     #[must_use]
     pub fn cpus(&self) -> Option<f64> {
         let known = self.runs.iter().filter_map(|run| Some((run.cpu_s?, run.elapsed_s)));
@@ -276,7 +277,7 @@ impl ProgramRecord {
         (elapsed > 0.0 && cpu.is_finite()).then(|| cpu / elapsed)
     }
 
-    /// How long a work took, averaged over its runs, where it ran.
+    /// How long a work took, averaged over its runs; none: it did not run.
     #[must_use]
     pub fn mean_time_s(&self, work: u64) -> Option<f64> {
         let times: Vec<f64> =
@@ -285,7 +286,7 @@ impl ProgramRecord {
     }
 }
 
-/// Numbers for programs, those that are known first.
+/// Numbers programs, those first of which something is known.
 #[derive(Debug, Clone, Default)]
 pub struct Numbering {
     keys: Vec<ProgramKey>,
@@ -293,7 +294,7 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// Of all that is known.
+    /// Numbers all programs of which something is known.
     #[must_use]
     pub fn of(observations: &Observations) -> Self {
         let mut all = Self::default();
@@ -303,7 +304,7 @@ impl Numbering {
         all
     }
 
-    /// The number of a program; a new one if it is not known.
+    /// The number of a program; a new one if it has none.
     pub fn number(&mut self, key: &ProgramKey) -> Program {
         if let Some(number) = self.numbers.get(key) {
             return *number;
@@ -333,9 +334,9 @@ impl Numbering {
     }
 }
 
-/// Learns from all runs that are known, on a machine of so many CPUs.
+/// Learns from all runs that are known, on machines of so many CPUs.
 #[must_use]
-pub fn learn(observations: &Observations, numbering: &mut Numbering, cpus: f64) -> Learned {
+pub fn learn(observations: &Observations, numbering: &mut Numbering, cpus: f64) -> RunTimeModel {
     let mut runs = Vec::new();
     // The same work of two programs is two works.
     let mut works: BTreeMap<(Program, u64), u64> = BTreeMap::new();
@@ -352,7 +353,7 @@ pub fn learn(observations: &Observations, numbering: &mut Numbering, cpus: f64) 
     }
     let record = |key| observations.programs.get(key);
     let used = numbering.keys.iter().map(|key| record(key).and_then(ProgramRecord::cpus)).collect();
-    Learned::fit(&runs, Demand { used, cpus })
+    RunTimeModel::fit(&runs, Demand { used, cpus })
 }
 
 #[cfg(test)]

@@ -1,7 +1,14 @@
-//! Asks the daemons of nodes for their jobs, in a thread of its own.
+//! Asks the daemons of the nodes for their jobs, in a thread of its own.
 //!
-//! Each node is asked every so often, a few at a time, and has a bounded time for a bounded answer; so neither a
-//! node that hangs nor one that writes without end holds up the others, or the releaser.
+//! ```text
+//! each round: AT_ONCE threads take one node after the other
+//!     connect, ask, read to the end: all within TIMEOUT, and no more than MOST_ANSWER_BYTES
+//!     hand over the answer, or why there is none
+//! ```
+//!
+//! So neither a node that hangs (`nodes_are_asked_again_and_one_that_hangs_holds_up_no_other`,
+//! `a_node_that_hangs_or_trickles_is_given_up`) nor one that writes without end
+//! (`garbage_and_an_endless_answer_are_refused`) holds up the others, or the releaser.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -14,46 +21,46 @@ use std::time::{Duration, Instant};
 
 use symbiont_wire::jobs::{MOST_ANSWER_BYTES, NodeJobs};
 
-/// Nodes that are asked at a time.
+/// How many nodes are asked at a time.
 const AT_ONCE: usize = 8;
 /// How long a node may take, from the connection to the end of its answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Answers that wait to be heard; with more, no further node is asked.
+/// Answers that wait to be read; beyond that no further node is asked.
 const MOST_ANSWERS: usize = 64;
-/// How long is waited for the first nodes to be named.
+/// How often it is looked whether there is a node to ask by now.
 const SOON: Duration = Duration::from_millis(200);
 
-/// A node that is asked.
+/// Where a node is asked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Asked {
-    /// Its name.
+pub struct NodeAddress {
+    /// The node's name.
     pub name: String,
-    /// Where it is reached.
+    /// Its address, by name or number.
     pub address: String,
 }
 
 /// What a node answered, or why it did not.
 #[derive(Debug)]
-pub struct Answer {
-    /// Its name.
+pub struct NodeAnswer {
+    /// The node's name.
     pub node: String,
-    /// Its jobs.
+    /// Its jobs, or why they are not known.
     pub jobs: Result<NodeJobs, String>,
 }
 
-/// The thread that asks, until this is dropped.
+/// The thread that asks; it ends when this is dropped.
 #[derive(Debug)]
-pub struct Poller {
-    asked: Arc<Mutex<Vec<Asked>>>,
-    answers: Receiver<Answer>,
+pub struct NodePoller {
+    asked: Arc<Mutex<Vec<NodeAddress>>>,
+    answers: Receiver<NodeAnswer>,
     /// Its end ends the thread.
     _end: Sender<()>,
 }
 
-impl Poller {
+impl NodePoller {
     /// Asks at a port, every so often.
     pub fn start(port: u16, every: Duration) -> std::io::Result<Self> {
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<NodeAddress>>> = Arc::default();
         let (answer, answers) = sync_channel(MOST_ANSWERS);
         let (end, ended) = channel();
         let nodes = Arc::clone(&asked);
@@ -75,24 +82,24 @@ impl Poller {
     }
 
     /// Asks these nodes from the next round on.
-    pub fn ask(&self, nodes: Vec<Asked>) {
+    pub fn ask(&self, nodes: Vec<NodeAddress>) {
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = nodes;
     }
 
     /// The answers since the last call.
-    pub fn answers(&self) -> TryIter<'_, Answer> {
+    pub fn answers(&self) -> TryIter<'_, NodeAnswer> {
         self.answers.try_iter()
     }
 }
 
-/// Asks each node once; false: no answer is wanted any more.
-fn round(nodes: &[Asked], port: u16, answers: &SyncSender<Answer>) -> bool {
+/// Asks each node once; false: nothing reads the answers any more.
+fn round(nodes: &[NodeAddress], port: u16, answers: &SyncSender<NodeAnswer>) -> bool {
     let next = AtomicUsize::new(0);
     let ask_some = || {
         while let Some(node) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
             let jobs = ask(&node.address, port, TIMEOUT)
                 .map_err(|why| format!("at {} port {port}: {why}", node.address));
-            if answers.send(Answer { node: node.name.clone(), jobs }).is_err() {
+            if answers.send(NodeAnswer { node: node.name.clone(), jobs }).is_err() {
                 return false;
             }
         }
@@ -211,14 +218,14 @@ mod tests {
     fn nodes_are_asked_again_and_one_that_hangs_holds_up_no_other() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = silent.local_addr().unwrap().port();
-        let poller = Poller::start(port, Duration::from_millis(10)).unwrap();
-        let asked = |name: &str, address: &str| Asked {
+        let poller = NodePoller::start(port, Duration::from_millis(10)).unwrap();
+        let asked = |name: &str, address: &str| NodeAddress {
             name: name.to_owned(),
             address: address.to_owned(),
         };
         // Nothing listens at the second address.
         poller.ask(vec![asked("hangs", "127.0.0.1"), asked("gone", "127.0.0.2")]);
-        let mut heard: Vec<Answer> = Vec::new();
+        let mut heard: Vec<NodeAnswer> = Vec::new();
         let begin = Instant::now();
         while heard.iter().filter(|answer| answer.node == "hangs").count() < 2 {
             assert!(begin.elapsed() < 20 * TIMEOUT, "{heard:?}");

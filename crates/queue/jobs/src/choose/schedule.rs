@@ -1,29 +1,29 @@
-//! Nodes as they fill, and what each job would cost there.
+//! The nodes as jobs are put on them, and what each further job would cost there.
 
 use std::collections::HashMap;
 
 use super::Admits;
-use super::filling::Filling;
+use super::open_node::OpenNode;
 use crate::predict::finite;
 use crate::{Choice, Job, Node, Predict, Program, Reason, Release};
 
-/// Nodes, the jobs that were put there, and what is predicted.
-pub(super) struct Placing<'a, P> {
+/// Nodes, the jobs that were put on them, and the costs that were predicted so far.
+pub(super) struct Schedule<'a, P> {
     /// By name.
-    nodes: Vec<Filling<'a>>,
+    nodes: Vec<OpenNode<'a>>,
     now_s: f64,
     predict: &'a P,
     admits: Option<&'a Admits<'a>>,
     /// Sets of running programs, numbered.
     sets: HashMap<Vec<Program>, usize>,
-    /// By set and program.
+    /// Costs, by set and program.
     costs: HashMap<(usize, Program), f64>,
     composition: Vec<(Program, usize)>,
     averages: HashMap<Program, f64>,
     choice: Choice,
 }
 
-impl<'a, P: Predict> Placing<'a, P> {
+impl<'a, P: Predict> Schedule<'a, P> {
     pub(super) fn new(
         nodes: &'a [Node],
         now_s: f64,
@@ -31,12 +31,12 @@ impl<'a, P: Predict> Placing<'a, P> {
         admits: Option<&'a Admits<'a>>,
     ) -> Self {
         let mut sets = HashMap::new();
-        let filling = |node: &'a Node| {
-            let mut filling = Filling::new(node);
-            filling.set = number(&mut sets, &filling.running);
-            filling
+        let open = |node: &'a Node| {
+            let mut open = OpenNode::new(node);
+            open.set = number(&mut sets, &open.running);
+            open
         };
-        let mut nodes: Vec<_> = nodes.iter().map(filling).collect();
+        let mut nodes: Vec<_> = nodes.iter().map(open).collect();
         nodes.sort_by(|a, b| {
             (a.name, &a.running, a.free, a.slots).cmp(&(b.name, &b.running, b.free, b.slots))
         });
@@ -50,7 +50,7 @@ impl<'a, P: Predict> Placing<'a, P> {
         self.nodes.iter().filter(|node| node.kept_for().is_none()).map(|node| node.free).sum()
     }
 
-    /// Free slots of the node that has most; 0: no node has any.
+    /// The most slots that are free on one node.
     pub(super) fn most_free(&self) -> usize {
         self.nodes.iter().map(|node| node.free).max().unwrap_or(0)
     }
@@ -91,12 +91,13 @@ impl<'a, P: Predict> Placing<'a, P> {
             self.nodes.iter().partition(|node| node.kept_for().is_some());
         let most = open.into_iter().map(|node| node.free).max().unwrap_or(0);
         let now_s = self.now_s;
-        let mut open_ones: Vec<&Filling<'_>> = Vec::new();
+        let mut open_ones: Vec<&OpenNode<'_>> = Vec::new();
         if self.admits.is_some() {
             open_ones.extend(self.nodes.iter().filter(|node| node.kept_for().is_none()));
         }
         move |job| {
-            let takes = |node: &&Filling<'_>| self.admits(job, node.name) && node.takes(job, now_s);
+            let takes =
+                |node: &&OpenNode<'_>| self.admits(job, node.name) && node.takes(job, now_s);
             match self.admits {
                 None if job.slots.max(1) <= most => true,
                 _ => kept.iter().chain(&open_ones).any(takes),
@@ -104,11 +105,10 @@ impl<'a, P: Predict> Placing<'a, P> {
         }
     }
 
-    /// Keeps the node for a job where it will have room first: until then no other starts there that would delay
-    /// it. Is there a node that is large enough?
+    /// Keeps the node for a job that will have room for it first. False: no node is large enough.
     pub(super) fn keep_a_node_for(&mut self, job: &Job) -> bool {
         let (slots, now_s, admits) = (job.slots, self.now_s, self.admits);
-        let is_open = |node: &&mut Filling<'_>| {
+        let is_open = |node: &&mut OpenNode<'_>| {
             let admits = admits.is_none_or(|admits| admits(job, node.name));
             admits && node.slots >= slots && node.kept_for().is_none()
         };
@@ -122,8 +122,8 @@ impl<'a, P: Predict> Placing<'a, P> {
         true
     }
 
-    /// What a job of each program costs next to one job of the window, on average.
-    pub(super) fn learn_averages(&mut self, composition: &[(Program, usize)]) {
+    /// From now on costs are relative to those next to the jobs of this window.
+    pub(super) fn set_window(&mut self, composition: &[(Program, usize)]) {
         self.composition = composition.to_vec();
         self.averages.clear();
     }
@@ -192,7 +192,7 @@ fn number(sets: &mut HashMap<Vec<Program>, usize>, running: &[Program]) -> usize
     number
 }
 
-/// The slowdown that a program suffers next to others, and that it adds to them, in sum.
+/// The sum of what a program suffers next to others, and of what it adds to the slowdowns of these.
 fn joining(predict: &impl Predict, program: Program, running: &[Program]) -> f64 {
     if running.is_empty() {
         return 0.0;

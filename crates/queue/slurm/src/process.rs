@@ -1,7 +1,20 @@
-//! Commands of Slurm, as processes.
+//! Slurm's commands, run as processes.
 //!
-//! Each has a bounded time, and ends at once when symbiont is to end; a process that holds its output open longer than
-//! it lives is not waited for. What users set for themselves in the environment does not reach it.
+//! Each has a bounded time, and is killed when symbiont is to end. A command may leave a child behind that holds its
+//! output open: that child is not waited for. Variables by which users set their own defaults do not reach commands.
+//!
+//! ```text
+//! start the command with an empty input, read both outputs in threads
+//! wait until it ends, its time is over, or symbiont is to end; kill it in the last two cases
+//! take what was read, waiting at most HELD for more
+//! status 0  →  its output, else  →  an error with the last line that it wrote
+//! ```
+//!
+//! # Properties
+//! - A failure is one clear line (`a_command_that_is_not_there_or_refuses_is_one_clear_line`).
+//! - Waiting is bounded (`a_command_that_hangs_is_ended`, `a_command_is_not_waited_for_once_symbiont_ends`,
+//!   `a_command_whose_child_holds_the_pipe_has_what_it_wrote`).
+//! - Users' defaults stay outside (`users_defaults_of_slurms_commands_are_not_passed_on`).
 
 use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, Stdio};
@@ -10,58 +23,73 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use super::cluster::SlurmError;
+use crate::SlurmError;
 
-/// How long a command may take: it asks several times itself.
-pub const TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a command that has ended may have its output held open by another process.
+/// How long a command may take, unless it is given less: it retries by itself.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the output of a command that has ended may be held open by another process.
 const HELD: Duration = Duration::from_millis(500);
 
-/// May a variable of the environment reach Slurm's commands? Those with which users set their own defaults change
-/// what the commands write (`SQUEUE_STATES`, `SINFO_ALL`, `SLURM_BITSTR_LEN`); these say where Slurm is.
+/// Is a variable of the environment passed on to Slurm's commands? Those that say where Slurm is are; users' own
+/// defaults, which change what the commands write (`SQUEUE_STATES`, `SINFO_ALL`, `SLURM_BITSTR_LEN`), are not.
 fn is_passed_on(name: &str) -> bool {
     let of_slurm = ["SQUEUE_", "SINFO_", "SCONTROL_", "SLURM_"];
     matches!(name, "SLURM_CONF" | "SLURM_CONF_SERVER" | "SLURM_JWT")
         || !of_slurm.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// For how long commands are waited for.
-#[derive(Debug, Clone, Default)]
+/// How long commands are waited for.
+#[derive(Debug, Clone)]
 pub struct Wait {
+    /// Symbiont is to end.
     ends: Arc<AtomicBool>,
-    last: Option<Instant>,
+    /// When all waiting ends, whatever `ends` says.
+    deadline: Option<Instant>,
+    /// How long each command is waited for.
+    limit: Duration,
+}
+
+impl Default for Wait {
+    fn default() -> Self {
+        Self { ends: Arc::default(), deadline: None, limit: TIMEOUT }
+    }
 }
 
 impl Wait {
     /// Until this is set.
     pub fn until(ends: Arc<AtomicBool>) -> Self {
-        Self { ends, last: None }
+        Self { ends, ..Self::default() }
     }
 
-    /// From now on for this long, all together.
+    /// For this long at most, each command.
+    pub fn each_within(limit: Duration) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    /// From now on for this long, all commands together.
     pub fn end_in(&mut self, time: Duration) {
-        self.last = Some(Instant::now() + time);
+        self.deadline = Some(Instant::now() + time);
     }
 
     fn is_over(&self) -> bool {
-        match self.last {
-            Some(last) => Instant::now() >= last,
+        match self.deadline {
+            Some(deadline) => Instant::now() >= deadline,
             None => self.ends.load(Ordering::Relaxed),
         }
     }
 }
 
-/// A command of Slurm with an empty input.
-fn asked(command: &str, arguments: &[&str]) -> Command {
-    let mut asked = Command::new(command);
+/// A command with an empty input.
+fn prepared(command: &str, arguments: &[&str]) -> Command {
+    let mut prepared = Command::new(command);
     for (name, _) in std::env::vars_os() {
         if !is_passed_on(&name.to_string_lossy()) {
-            asked.env_remove(name);
+            prepared.env_remove(name);
         }
     }
-    asked.args(arguments).env("SLURM_TIME_FORMAT", "%s");
-    asked.stdin(Stdio::null()).stderr(Stdio::null());
-    asked
+    prepared.args(arguments).env("SLURM_TIME_FORMAT", "%s");
+    prepared.stdin(Stdio::null());
+    prepared
 }
 
 /// What a command writes to its standard output.
@@ -77,13 +105,14 @@ pub fn run(command: &str, arguments: &[&str], wait: &Wait) -> Result<String, Slu
     if wait.is_over() {
         return Err(SlurmError::Ended { command: name });
     }
-    let mut asked = asked(command, arguments);
-    let mut child = asked.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(not_run)?;
+    let mut prepared = prepared(command, arguments);
+    let mut child =
+        prepared.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(not_run)?;
     let (out, err) = (child.stdout.take().map(Pipe::of), child.stderr.take().map(Pipe::of));
-    let Some(status) = within(&mut child, TIMEOUT, wait).map_err(not_run)? else {
+    let Some(status) = within(&mut child, wait.limit, wait).map_err(not_run)? else {
         return Err(match wait.is_over() {
             true => SlurmError::Ended { command: name },
-            false => SlurmError::Silent { command: name },
+            false => SlurmError::Silent { command: name, limit: wait.limit },
         });
     };
     let text = |pipe: Option<Pipe>| pipe.map_or_else(String::new, |pipe| pipe.text(HELD));
@@ -92,13 +121,13 @@ pub fn run(command: &str, arguments: &[&str], wait: &Wait) -> Result<String, Slu
         return Ok(out);
     }
     let said = err.lines().chain(out.lines()).map(str::trim).rfind(|line| !line.is_empty());
-    // They begin with their own names mostly.
+    // Most begin their lines with their own names.
     let said = said.map(|said| said.strip_prefix(&format!("{command}: ")).unwrap_or(said));
     let why = said.map_or_else(|| format!("{status}"), str::to_owned);
     Err(SlurmError::Refused { command: command.to_owned(), why })
 }
 
-/// How a child ends in a given time; none: it was killed.
+/// How a child ended within a time; none: it did not, and was killed.
 fn within(
     child: &mut Child,
     time: Duration,
@@ -120,7 +149,7 @@ fn within(
     }
 }
 
-/// What a process writes, as it comes.
+/// The output of a process, read in a thread as it is written.
 struct Pipe(Receiver<Vec<u8>>);
 
 impl Pipe {
@@ -146,7 +175,7 @@ impl Pipe {
         Self(reader)
     }
 
-    /// All that a process that has ended wrote: another one that holds its output is waited for no longer than this.
+    /// All that was written; a process that still holds the pipe is waited for no longer than `held`.
     fn text(self, held: Duration) -> String {
         let mut all = Vec::new();
         let end = Instant::now() + held;

@@ -1,74 +1,72 @@
-//! What the answers of nodes add to what is known of programs: their stacks, where there is a model, and what was learned
-//! of programs that shared cores.
+//! What the answers of nodes add to what is known of programs: CPI stacks, where there is a model; what was learned of
+//! programs that shared cores; CPU times of jobs that have ended.
 //!
-//! A node reports sums since a job's start; each answer adds what is new since the one before. A job is heard of
-//! from one node only, since two nodes may be one machine.
+//! ```text
+//! an answer of a node  →  a line, once, if it is of no use: no answer, another processor, other stacks
+//! each of its jobs whose program is known, and of which no other node has reported:
+//!     add what the store does not have yet of its stack, and of the jobs next to it
+//!     add its CPU time, once, when it has ended
+//! ```
+//!
+//! # Properties
+//! - Nothing is added twice (`each_answer_adds_what_is_new`,
+//!   `a_daemon_that_began_anew_is_heard_from_its_beginning`).
+//! - What does not fit is not used, and said once
+//!   (`trouble_with_a_node_is_said_once_and_nothing_of_it_is_used`).
+//! - A job counts for the program of its user (`jobs_that_are_not_known_or_another_users_are_left_out`).
 
 use std::collections::BTreeMap;
 
-use symbiont_jobs::{NextTo, ProgramKey, Stack};
+use symbiont_jobs::{Identity, NextTo, ProgramKey, Stack};
 use symbiont_model::Model;
 use symbiont_wire::jobs::{Job, JobStack, NextToJob, NodeJobs};
 
-use super::nodes::Answer;
-use crate::identity::Identity;
+use super::poller::NodeAnswer;
+use super::progress::JobProgress;
+use crate::tracked::TrackedJobs;
 
-/// CPU time that is worth a line in the store, seconds; at a job's end any is.
-const LEAST_GAIN_S: f64 = 1.0;
 /// CPU time after which a job without a stack shows that its node's policy estimates none, seconds.
 const SHOWS_S: f64 = 10.0;
-/// How long a job is remembered after it was last heard of, seconds: longer than nodes report it.
+/// How long a node's progress with a job is remembered without a report, seconds: longer than nodes report a job after
+/// its end.
 const REMEMBERED_S: f64 = 1800.0;
 
-/// What is new of a job's program.
+/// What an answer adds on a job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gained {
+pub struct JobUpdate {
     /// The job.
     pub job: u64,
     /// Its program.
     pub program: Identity,
-    /// What was counted since it was last heard of.
+    /// What was counted of it.
     pub stack: Option<Stack>,
-    /// What was learned of it next to others since then.
+    /// What was learned of it next to other programs.
     pub next_to: Vec<(ProgramKey, NextTo)>,
     /// CPU time of all of it, seconds; once, when it has ended.
     pub cpu_s: Option<f64>,
 }
 
-/// What was heard of a job.
-#[derive(Debug)]
-struct Heard {
-    node: String,
-    at_s: f64,
-    /// What the store has of it already.
-    counted: JobStack,
-    /// CPU times next to other jobs that the store has already.
-    together_s: BTreeMap<u64, f64>,
-    /// Had it ended?
-    is_over: bool,
-}
-
 /// What nodes have answered so far.
 #[derive(Debug)]
-pub struct NodeStacks {
-    /// That of the model, or of the node that answered first.
+pub struct NodeReports {
+    /// The processor whose nodes are of use: that of the model, or of the node that answered first.
     processor: Option<String>,
-    stacks: Option<Wanted>,
-    heard: BTreeMap<u64, Heard>,
-    /// Hardware threads per core, of each node that answered last time it was asked.
+    /// The stacks that are of use, where there is a model.
+    format: Option<StackFormat>,
+    /// Hardware threads per core, of each node that answered when it was last asked.
     widths: BTreeMap<String, usize>,
-    /// What was said of nodes whose stacks are not used.
-    said: BTreeMap<String, String>,
+    /// The trouble with each node that is of no use, as it was reported.
+    reported: BTreeMap<String, String>,
 }
 
 /// The stacks that a model takes.
 #[derive(Debug)]
-struct Wanted {
+struct StackFormat {
     core: &'static str,
     components: Vec<String>,
 }
 
-impl Wanted {
+impl StackFormat {
     fn of(model: &Model) -> Self {
         let mut components: Vec<String> = model.components.names().map(str::to_owned).collect();
         components.sort();
@@ -76,15 +74,20 @@ impl Wanted {
     }
 }
 
-impl NodeStacks {
-    /// Of nodes that this model is of; without one, of nodes of one processor.
+/// What of a node's answer is of use.
+struct Usable {
+    stacks: bool,
+    next_to: bool,
+}
+
+impl NodeReports {
+    /// Of nodes whose processor this model is of; without one, of nodes of one processor.
     pub fn of(model: Option<&Model>) -> Self {
         Self {
             processor: model.map(|model| model.machine.clone()),
-            stacks: model.map(Wanted::of),
-            heard: BTreeMap::new(),
+            format: model.map(StackFormat::of),
             widths: BTreeMap::new(),
-            said: BTreeMap::new(),
+            reported: BTreeMap::new(),
         }
     }
 
@@ -93,7 +96,7 @@ impl NodeStacks {
         self.processor.as_deref()
     }
 
-    /// Nodes that answered last time they were asked.
+    /// How many nodes answered when they were last asked.
     pub fn answering(&self) -> usize {
         self.widths.len()
     }
@@ -103,89 +106,96 @@ impl NodeStacks {
         nodes.filter_map(|node| self.widths.get(node).copied()).max()
     }
 
-    /// Takes an answer; `program` gives the program of a user's job. What is wrong with a node becomes a line,
-    /// once.
-    pub fn hear(
+    /// Reads an answer. Trouble with the node becomes a line.
+    pub fn read(
         &mut self,
-        answer: Answer,
+        answer: NodeAnswer,
+        tracked: &mut TrackedJobs,
         now_s: f64,
-        program: impl Fn(u64, u32) -> Option<Identity>,
         lines: &mut Vec<String>,
-    ) -> Vec<Gained> {
-        let Answer { node, jobs } = answer;
-        self.heard.retain(|_, heard| now_s - heard.at_s < REMEMBERED_S);
+    ) -> Vec<JobUpdate> {
+        let NodeAnswer { node, jobs } = answer;
         let jobs = match jobs {
             Ok(jobs) => jobs,
             Err(why) => {
                 self.widths.remove(&node);
-                self.say(&node, Some(format!("does not say what its jobs need: {why}")), lines);
+                let trouble = format!("does not say what its jobs need: {why}");
+                self.report_once(&node, Some(trouble), lines);
                 return Vec::new();
             }
         };
-        let is_wanted = |core: &str| self.stacks.as_ref().is_none_or(|wanted| core == wanted.core);
-        let widths = jobs.core_types.iter().filter(|of| is_wanted(&of.core));
-        let width = widths.map(|of| of.hardware_threads_per_core as usize).max().unwrap_or(1);
-        self.widths.insert(node.clone(), width);
+        self.widths.insert(node.clone(), self.width_of(&jobs));
         if self.processor.is_none() {
             self.processor.clone_from(&jobs.processor);
         }
-        let is_other = self.is_other(&jobs);
-        let trouble = is_other.clone().or_else(|| self.trouble(&jobs));
-        let has_trouble = trouble.is_some();
-        self.say(&node, trouble, lines);
+        let other_processor = self.other_processor(&jobs);
+        let next_to = other_processor.is_none();
+        let trouble = other_processor.or_else(|| self.trouble(&jobs));
+        let usable = Usable { stacks: trouble.is_none(), next_to };
+        self.report_once(&node, trouble, lines);
         let owners: BTreeMap<u64, u32> = jobs.jobs.iter().map(|job| (job.job, job.user)).collect();
-        let key = |job: u64| Some(program(job, *owners.get(&job)?)?.key);
-        let gained = |job: &Job| {
-            let program = program(job.job, job.user)?;
-            let new = || Heard {
-                node: node.clone(),
-                at_s: now_s,
-                counted: JobStack::default(),
-                together_s: BTreeMap::new(),
-                is_over: false,
+        let update = |job: &Job| {
+            let program = program_of(tracked, job.job, job.user)?.clone();
+            let key = |next: &NextToJob| {
+                let program = program_of(tracked, next.job, *owners.get(&next.job)?)?;
+                Some((next.clone(), program.key.clone()))
             };
-            let heard = self.heard.entry(job.job).or_insert_with(new);
-            if heard.node != node {
-                return None;
-            }
-            heard.at_s = now_s;
-            let processor = || self.processor.clone().unwrap_or_default();
-            let wanted = self.stacks.as_ref().filter(|_| !has_trouble);
-            let stack = wanted.and_then(|of| job.stacks.iter().find(|stack| stack.core == of.core));
-            let gained = stack.and_then(|stack| heard.gained(stack, job.ended));
-            let stack = gained.map(|(components, counted_s)| Stack {
-                processor: processor(),
-                components,
-                counted_s,
-            });
-            let together = job.next_to.iter().filter(|_| is_other.is_none());
-            let next_to = together.filter_map(|next| {
-                let (other, together_s) = (key(next.job)?, heard.gained_next_to(next, job.ended)?);
-                Some((other, NextTo { processor: processor(), ln: next.ln, together_s }))
-            });
-            let next_to: Vec<(ProgramKey, NextTo)> = next_to.collect();
-            let cpu_s = (job.ended && !heard.is_over).then_some(job.run_time_s);
-            heard.is_over = job.ended;
-            let is_new = stack.is_some() || cpu_s.is_some() || !next_to.is_empty();
-            is_new.then_some(Gained { job: job.job, program, stack, next_to, cpu_s })
+            let partners = job.next_to.iter().filter(|_| usable.next_to).filter_map(key).collect();
+            let progress = progress(tracked, job.job, &node, now_s)?;
+            self.update(job, program, partners, progress, &usable)
         };
-        jobs.jobs.iter().filter_map(gained).collect()
+        jobs.jobs.iter().filter_map(update).collect()
     }
 
-    /// Why nothing of a node is used.
-    fn is_other(&self, node: &NodeJobs) -> Option<String> {
+    fn width_of(&self, node: &NodeJobs) -> usize {
+        let is_ours = |core: &str| self.format.as_ref().is_none_or(|format| core == format.core);
+        let widths = node.core_types.iter().filter(|of| is_ours(&of.core));
+        widths.map(|of| of.hardware_threads_per_core as usize).max().unwrap_or(1)
+    }
+
+    /// What a report adds on a job; none: nothing.
+    fn update(
+        &self,
+        job: &Job,
+        program: Identity,
+        partners: Vec<(NextToJob, ProgramKey)>,
+        progress: &mut JobProgress,
+        usable: &Usable,
+    ) -> Option<JobUpdate> {
+        let processor = || self.processor.clone().unwrap_or_default();
+        let format = self.format.as_ref().filter(|_| usable.stacks);
+        let stack = format.and_then(|of| job.stacks.iter().find(|stack| stack.core == of.core));
+        let new = stack.and_then(|stack| progress.new_stack(stack, job.ended));
+        let stack = new.map(|(components, counted_s)| Stack {
+            processor: processor(),
+            components,
+            counted_s,
+        });
+        let next_to = partners.into_iter().filter_map(|(next, other)| {
+            let together_s = progress.new_time_next_to(&next, job.ended)?;
+            Some((other, NextTo { processor: processor(), ln: next.ln, together_s }))
+        });
+        let next_to: Vec<(ProgramKey, NextTo)> = next_to.collect();
+        let cpu_s = (job.ended && !progress.is_over).then_some(job.run_time_s);
+        progress.is_over = job.ended;
+        let is_new = stack.is_some() || cpu_s.is_some() || !next_to.is_empty();
+        is_new.then_some(JobUpdate { job: job.job, program, stack, next_to, cpu_s })
+    }
+
+    /// Why nothing of a node is used: it has another processor.
+    fn other_processor(&self, node: &NodeJobs) -> Option<String> {
         let wanted = self.processor.as_deref()?;
         let processor = node.processor.as_deref().unwrap_or("an unknown processor");
         let of =
-            if self.stacks.is_some() { "the model is of" } else { "others that are asked have" };
+            if self.format.is_some() { "the model is of" } else { "others that are asked have" };
         (processor != wanted)
             .then(|| format!("has {processor}, {of} {wanted}: what its jobs need is not used"))
     }
 
-    /// Why the stacks of a node are not used, or without a model what was learned there.
+    /// Why a node is of no use, though its processor fits: its stacks to the model, or without one what it learns.
     fn trouble(&self, node: &NodeJobs) -> Option<String> {
         let ran = || node.jobs.iter().any(|job| job.run_time_s >= SHOWS_S);
-        let Some(Wanted { core, components }) = &self.stacks else {
+        let Some(StackFormat { core, components }) = &self.format else {
             let learns = ["auto", "learned"].contains(&node.policy.as_str());
             return (!learns && ran()).then(|| {
                 format!(
@@ -212,57 +222,41 @@ impl NodeStacks {
         })
     }
 
-    fn say(&mut self, node: &str, trouble: Option<String>, lines: &mut Vec<String>) {
+    /// Reports a trouble with a node once, until it is over.
+    fn report_once(&mut self, node: &str, trouble: Option<String>, lines: &mut Vec<String>) {
         match trouble {
-            Some(trouble) if self.said.get(node) == Some(&trouble) => {}
+            Some(trouble) if self.reported.get(node) == Some(&trouble) => {}
             Some(trouble) => {
                 lines.push(format!("node {node} {trouble}"));
-                self.said.insert(node.to_owned(), trouble);
+                self.reported.insert(node.to_owned(), trouble);
             }
-            None => drop(self.said.remove(node)),
+            None => drop(self.reported.remove(node)),
         }
     }
 }
 
-impl Heard {
-    /// CPU time next to another job since the answer before; none: nothing that is worth a line.
-    fn gained_next_to(&mut self, next: &NextToJob, has_ended: bool) -> Option<f64> {
-        let known_s = self.together_s.entry(next.job).or_default();
-        if next.together_s < *known_s {
-            // The daemon has begun anew.
-            *known_s = 0.0;
-        }
-        let gained_s = next.together_s - *known_s;
-        if gained_s <= 0.0 || (gained_s < LEAST_GAIN_S && !has_ended) {
-            return None;
-        }
-        *known_s = next.together_s;
-        Some(gained_s)
-    }
+/// The program of a user's job.
+fn program_of(tracked: &TrackedJobs, job: u64, user: u32) -> Option<&Identity> {
+    tracked.identity(job).filter(|program| program.key.user == user)
+}
 
-    /// What was counted since the answer before, and for how long; none: nothing that is worth a line.
-    fn gained(
-        &mut self,
-        stack: &JobStack,
-        has_ended: bool,
-    ) -> Option<(BTreeMap<String, f64>, f64)> {
-        if stack.counted_s < self.counted.counted_s {
-            // The daemon has begun anew.
-            self.counted = JobStack::default();
-        }
-        let before = &self.counted;
-        let gained_s = stack.counted_s - before.counted_s;
-        if gained_s <= 0.0 || (gained_s < LEAST_GAIN_S && !has_ended) {
-            return None;
-        }
-        let part = |(name, mean): (&String, &f64)| {
-            let known = before.components.get(name).copied().unwrap_or(0.0) * before.counted_s;
-            (name.clone(), ((mean * stack.counted_s - known) / gained_s).max(0.0))
-        };
-        let components = stack.components.iter().map(part).collect();
-        self.counted = stack.clone();
-        Some((components, gained_s))
+/// The progress of a job on this node; none: another node has reported it.
+fn progress<'t>(
+    tracked: &'t mut TrackedJobs,
+    job: u64,
+    node: &str,
+    now_s: f64,
+) -> Option<&'t mut JobProgress> {
+    let progress = &mut tracked.track(job).progress;
+    if progress.as_ref().is_some_and(|one| now_s - one.at_s >= REMEMBERED_S) {
+        *progress = None;
     }
+    let progress = progress.get_or_insert_with(|| JobProgress::new(node, now_s));
+    if progress.node != node {
+        return None;
+    }
+    progress.at_s = now_s;
+    Some(progress)
 }
 
 #[cfg(test)]
@@ -271,7 +265,8 @@ mod tests {
     use symbiont_wire::jobs::{CoreType, VERSION};
 
     use super::*;
-    use crate::slurm::tests::model;
+    use crate::tests::model;
+    use crate::tracked::JobProgram;
 
     fn stack(counted_s: f64, memory: f64) -> JobStack {
         let components = [("base".to_owned(), 1.0 - memory), ("memory".to_owned(), memory)].into();
@@ -295,29 +290,35 @@ mod tests {
         }
     }
 
-    /// Jobs of user 7 are known up to 9.
-    fn program(job: u64, user: u32) -> Option<Identity> {
-        let key = ProgramKey { user, digest: format!("a{job}") };
-        (user == 7 && job <= 9).then(|| Identity { key, name: format!("program{job}") })
+    /// Jobs 1 to 9 are user 7's, and their programs are known.
+    fn tracked() -> TrackedJobs {
+        let mut tracked = TrackedJobs::default();
+        for job in 1..=9 {
+            let key = ProgramKey { user: 7, digest: format!("a{job}") };
+            let identity = Identity { key, name: format!("program{job}") };
+            tracked.track(job).program = Some(JobProgram { identity, work: job });
+        }
+        tracked
     }
 
     struct Hearing {
-        stacks: NodeStacks,
+        reports: NodeReports,
+        tracked: TrackedJobs,
         lines: Vec<String>,
     }
 
     impl Hearing {
-        fn new() -> Self {
-            Self { stacks: NodeStacks::of(Some(&model())), lines: Vec::new() }
+        fn new(model: Option<&Model>) -> Self {
+            Self { reports: NodeReports::of(model), tracked: tracked(), lines: Vec::new() }
         }
 
-        fn hear(&mut self, node: &str, jobs: Result<NodeJobs, String>) -> Vec<Gained> {
-            let answer = Answer { node: node.to_owned(), jobs };
-            self.stacks.hear(answer, 100.0, program, &mut self.lines)
+        fn hear(&mut self, node: &str, jobs: Result<NodeJobs, String>) -> Vec<JobUpdate> {
+            let answer = NodeAnswer { node: node.to_owned(), jobs };
+            self.reports.read(answer, &mut self.tracked, 100.0, &mut self.lines)
         }
     }
 
-    fn memory(gained: &Gained) -> (f64, f64) {
+    fn memory(gained: &JobUpdate) -> (f64, f64) {
         let stack = gained.stack.as_ref().unwrap();
         let rounded = |value: f64| (value * 1e9).round() / 1e9;
         (rounded(stack.components["memory"]), rounded(stack.counted_s))
@@ -325,7 +326,7 @@ mod tests {
 
     #[test]
     fn each_answer_adds_what_is_new() {
-        let mut hearing = Hearing::new();
+        let mut hearing = Hearing::new(Some(&model()));
         let first = hearing.hear("n1", Ok(node(vec![job(1, Some(stack(2.0, 0.5)))])));
         assert_eq!((memory(&first[0]), first[0].program.key.digest.as_str()), ((0.5, 2.0), "a1"));
         assert_eq!(first[0].cpu_s, None);
@@ -345,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_daemon_that_began_anew_is_heard_from_its_beginning() {
-        let mut hearing = Hearing::new();
+        let mut hearing = Hearing::new(Some(&model()));
         hearing.hear("n1", Ok(node(vec![job(1, Some(stack(5.0, 0.5)))])));
         let anew = hearing.hear("n1", Ok(node(vec![job(1, Some(stack(2.0, 1.0)))])));
         assert_eq!(memory(&anew[0]), (1.0, 2.0));
@@ -363,7 +364,7 @@ mod tests {
             gained.map(|(key, next)| (key.digest, next.ln, rounded(next.together_s))).collect()
         };
         for model in [None, Some(model())] {
-            let mut hearing = Hearing { stacks: NodeStacks::of(model.as_ref()), lines: Vec::new() };
+            let mut hearing = Hearing::new(model.as_ref());
             let mut learned = |next_to, ended| gained(&mut hearing, "n1", with(next_to, ended));
             // Job 11 is not known.
             let first = learned(vec![next(2, -0.2, 3.0), next(11, -0.4, 3.0)], false);
@@ -383,7 +384,7 @@ mod tests {
 
     #[test]
     fn jobs_that_are_not_known_or_another_users_are_left_out() {
-        let mut hearing = Hearing::new();
+        let mut hearing = Hearing::new(Some(&model()));
         let others = Job { user: 8, ..job(2, Some(stack(5.0, 0.5))) };
         let jobs = vec![others, job(11, Some(stack(5.0, 0.5)))];
         assert_eq!(hearing.hear("n1", Ok(node(jobs))), []);
@@ -417,7 +418,7 @@ mod tests {
                 "places jobs by policy 'symbiotic', which does not estimate what they need",
             ),
         ] {
-            let mut hearing = Hearing::new();
+            let mut hearing = Hearing::new(Some(&model()));
             for _ in 0..3 {
                 assert_eq!(hearing.hear("n1", answer.clone()), []);
             }
@@ -431,7 +432,7 @@ mod tests {
             let well = || Ok(node(vec![job(2, Some(stack(5.0, 0.5)))]));
             assert_eq!(hearing.hear("n1", well()).len(), 1);
             assert_eq!(
-                (hearing.stacks.answering(), hearing.stacks.width(["n1"].into_iter())),
+                (hearing.reports.answering(), hearing.reports.width(["n1"].into_iter())),
                 (1, Some(2))
             );
             hearing.hear("n1", answer);

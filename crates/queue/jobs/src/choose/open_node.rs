@@ -1,33 +1,33 @@
-//! A node as it fills, and what is kept of it.
+//! A node as jobs are put on it, and the job for which it is kept.
 
 use crate::{Job, Node, Program};
 
-/// A node as it fills.
+/// A node with the jobs that run there, and those that were put there.
 #[derive(Debug)]
-pub(super) struct Filling<'a> {
+pub(super) struct OpenNode<'a> {
     pub name: &'a str,
     pub slots: usize,
     pub free: usize,
-    /// Of what runs and of what was put there: when each ends by its limit, and the slots that it takes.
+    /// When each of its jobs ends by its limit, and the slots that it takes.
     ends: Vec<(f64, usize)>,
-    /// Sorted, so that equal sets are predicted once.
+    /// The programs of its jobs, sorted, so that equal sets are predicted once.
     pub running: Vec<Program>,
-    /// Number of this set.
+    /// The number of this set of programs.
     pub set: usize,
-    kept: Option<Kept>,
+    reservation: Option<Reservation>,
 }
 
 /// A job for which a node is kept.
 #[derive(Debug)]
-struct Kept {
+struct Reservation {
     job: u64,
-    /// When it has room, by the limits of what runs.
+    /// When there is room for it, by the limits of what runs.
     from_s: f64,
-    /// Slots that it leaves free then.
+    /// Slots that are free next to it then.
     spare: usize,
 }
 
-impl<'a> Filling<'a> {
+impl<'a> OpenNode<'a> {
     pub fn new(node: &'a Node) -> Self {
         let mut running: Vec<Program> = node.running.iter().map(|job| job.program).collect();
         running.sort_unstable();
@@ -38,25 +38,24 @@ impl<'a> Filling<'a> {
             ends: node.running.iter().map(|job| (job.ends_s, job.slots)).collect(),
             running,
             set: 0,
-            kept: None,
+            reservation: None,
         }
     }
 
-    /// The job that it is kept for.
+    /// The job for which it is kept.
     pub fn kept_for(&self) -> Option<u64> {
-        self.kept.as_ref().map(|kept| kept.job)
+        self.reservation.as_ref().map(|kept| kept.job)
     }
 
-    /// Does a job fit? On a node that is kept for another it must have ended when that one has room, or fit next
-    /// to it.
+    /// Does a job fit, without delaying the one for which the node is kept?
     pub fn takes(&self, job: &Job, now_s: f64) -> bool {
         let slots = job.slots.max(1);
-        let delays = |kept: &Kept| !ends_by(now_s + job.limit_s, kept.from_s) && slots > kept.spare;
-        slots <= self.free && !self.kept.as_ref().is_some_and(delays)
+        let delays =
+            |kept: &Reservation| !ends_by(now_s + job.limit_s, kept.from_s) && slots > kept.spare;
+        slots <= self.free && !self.reservation.as_ref().is_some_and(delays)
     }
 
-    /// When so many slots are free, by the limits of what runs, and how many are then; infinite if that is not
-    /// known.
+    /// When so many slots are free, by the limits of what runs, and how many are free then. Infinite: not known.
     pub fn room(&self, slots: usize, now_s: f64) -> (f64, usize) {
         if self.free >= slots {
             return (now_s, self.free);
@@ -77,7 +76,8 @@ impl<'a> Filling<'a> {
     /// Keeps it for a job.
     pub fn keep(&mut self, job: &Job, now_s: f64) {
         let (from_s, free) = self.room(job.slots, now_s);
-        self.kept = Some(Kept { job: job.id, from_s, spare: free.saturating_sub(job.slots) });
+        self.reservation =
+            Some(Reservation { job: job.id, from_s, spare: free.saturating_sub(job.slots) });
     }
 
     /// Starts a job.
@@ -85,7 +85,7 @@ impl<'a> Filling<'a> {
         let (slots, ends_s) = (job.slots.max(1), now_s + job.limit_s);
         self.free = self.free.saturating_sub(slots);
         self.ends.push((ends_s, slots));
-        if let Some(kept) = self.kept.as_mut().filter(|kept| !ends_by(ends_s, kept.from_s)) {
+        if let Some(kept) = self.reservation.as_mut().filter(|kept| !ends_by(ends_s, kept.from_s)) {
             kept.spare = kept.spare.saturating_sub(slots);
         }
         let place = self.running.partition_point(|&program| program < job.program);
@@ -93,7 +93,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// Does what ends then, by its limit, end by this time? Not where there is none.
+/// Does a job that ends at `ends_s` by its limit end by a time? Never by one that is not known.
 fn ends_by(ends_s: f64, time_s: f64) -> bool {
     time_s.is_finite() && ends_s <= time_s
 }

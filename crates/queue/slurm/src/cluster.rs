@@ -1,4 +1,8 @@
-//! Slurm, by its commands.
+//! A Slurm cluster: what the releaser asks of one ([`Cluster`]), and the one that Slurm's commands reach from here
+//! ([`Commands`]).
+//!
+//! Before anything is changed for a job, Slurm is asked for that job by its number: what the queue says of it is not
+//! enough, since it may have changed, or another one may have its number by now.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,60 +13,10 @@ use symbiont_jobs::slurm::{
     confirm, parse_ended, parse_jobs, parse_priority, parse_qos,
 };
 
-use super::command::{TIMEOUT, Wait, run};
+use crate::SlurmError;
+use crate::process::{Wait, run};
 
-/// Why Slurm was not asked, or did not do it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SlurmError {
-    /// The command cannot be run.
-    #[error("cannot run {command}: {why}; Slurm's commands have to be in PATH")]
-    NotRun {
-        /// Which.
-        command: String,
-        /// What the kernel said.
-        why: String,
-    },
-    /// It took too long.
-    #[error("{command} did not answer within {} s", TIMEOUT.as_secs())]
-    Silent {
-        /// Which.
-        command: String,
-    },
-    /// It was to end before it did.
-    #[error("{command} was not waited for, since symbiont ends")]
-    Ended {
-        /// Which.
-        command: String,
-    },
-    /// It says why not.
-    #[error("{command}: {why}")]
-    Refused {
-        /// Which.
-        command: String,
-        /// In its words.
-        why: String,
-    },
-}
-
-impl SlurmError {
-    /// Is it Slurm as a whole that does not answer, and not this job that is refused?
-    pub fn is_of_all(&self) -> bool {
-        match self {
-            Self::NotRun { .. } | Self::Silent { .. } | Self::Ended { .. } => true,
-            Self::Refused { why, .. } => {
-                let why = why.to_ascii_lowercase();
-                ["contact", "timed out", "zero bytes"].iter().any(|word| why.contains(word))
-            }
-        }
-    }
-
-    /// May it be different at the next look, as while backfilling considers the job?
-    pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Refused { why, .. } if why.contains("temporarily unavailable"))
-    }
-}
-
-/// What is asked of a cluster.
+/// What the releaser asks of a cluster.
 pub trait Cluster {
     /// All jobs of the queue.
     fn jobs(&mut self) -> Result<Vec<QueuedJob>, SlurmError>;
@@ -72,22 +26,21 @@ pub trait Cluster {
     fn script(&mut self, job: u64) -> Result<String, SlurmError>;
     /// How a job ended; none while it has not, or is forgotten.
     fn ended(&mut self, job: u64) -> Result<Option<EndedJob>, SlurmError>;
-    /// Lets a job start, on this node or where Slurm wants, if Slurm confirms by its number that it waits for
-    /// Symbiont.
+    /// Lets a job start, on this node or where Slurm wants, provided that it still waits for Symbiont.
     fn release(&mut self, job: &QueuedJob, node: Option<&str>) -> Result<(), SlurmError>;
-    /// Lets a released job start on any node, with this priority or a higher one (0: as Slurm has it), if Slurm confirms
-    /// by its number that it waited for Symbiont.
+    /// Lets a job that was assigned a node start on any, with at least this priority (0: whatever Slurm gives it),
+    /// provided that it waited for Symbiont.
     fn give_back(&mut self, job: &QueuedJob, least_priority: u64) -> Result<(), SlurmError>;
-    /// From now on nothing is waited for long: the releaser ends.
+    /// The releaser ends: from now on no command is waited for long.
     fn end_soon(&mut self);
-    /// What was not understood since the last call.
+    /// Jobs and lines that were not understood since the last call.
     fn take_line_errors(&mut self) -> Vec<String>;
 }
 
-/// How long the last commands may take, all together.
+/// How long the commands at the end of the releaser may take, all together.
 const LAST: Duration = Duration::from_millis(700);
 
-/// The cluster that Slurm's commands reach from here.
+/// The cluster that Slurm's commands (squeue, sinfo, scontrol) reach from here.
 #[derive(Debug, Default)]
 pub struct Commands {
     errors: Vec<String>,
@@ -95,23 +48,28 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Waits for commands only until this is set.
+    /// Commands are waited for until this is set.
     pub fn until(ends: Arc<AtomicBool>) -> Self {
         Self { errors: Vec::new(), wait: Wait::until(ends) }
     }
 
-    /// Waits for commands no longer than this, all together.
+    /// Commands are waited for no longer than this, all together.
     pub fn within(time: Duration) -> Self {
         let mut wait = Wait::default();
         wait.end_in(time);
         Self { errors: Vec::new(), wait }
     }
 
+    /// Each command is waited for no longer than this.
+    pub fn each_within(limit: Duration) -> Self {
+        Self { errors: Vec::new(), wait: Wait::each_within(limit) }
+    }
+
     fn run(&self, command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
         run(command, arguments, &self.wait)
     }
 
-    /// What squeue writes of one job, by its number, in whatever state.
+    /// What squeue writes of one job, by its number, whatever its state.
     fn of_job(&self, job: u64, format: &str) -> Result<String, SlurmError> {
         let job = job.to_string();
         let command = ["--noheader", "--all", "--states=all", "--jobs", &job, "-O", format];
@@ -123,7 +81,7 @@ impl Commands {
         all
     }
 
-    /// The partitions that there are.
+    /// The names of all partitions.
     pub fn partitions(&mut self) -> Result<Vec<String>, SlurmError> {
         let text = self.run("sinfo", &["--noheader", "--format=%R"])?;
         let mut names: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
@@ -132,16 +90,20 @@ impl Commands {
         Ok(names)
     }
 
-    /// The QOS that there are; none: Slurm has no accounting database, and cannot say.
+    /// The names of all QOS; none: Slurm has no accounting database, and cannot say.
     pub fn qos(&mut self) -> Result<Vec<String>, SlurmError> {
         self.run("scontrol", &["show", "assoc_mgr", "flags=qos"]).map(|text| parse_qos(&text))
     }
 
-    /// Asks for a job by its number: is it still this one, does it wait, and is it marked? What the queue says of
-    /// it is not enough to act.
+    /// The configuration, as `scontrol show config` writes it.
+    pub fn config(&self) -> Result<String, SlurmError> {
+        self.run("scontrol", &["show", "config"])
+    }
+
+    /// Asks for a job by its number: is it still this one, does it wait, and is it marked?
     fn confirm(&self, job: &QueuedJob) -> Result<(), SlurmError> {
         let text = self.of_job(job.id, CONFIRM_FORMAT)?;
-        confirm(&text, job).map_err(refused("squeue"))
+        confirm(&text, job).map_err(SlurmError::refused("squeue"))
     }
 }
 
@@ -149,7 +111,7 @@ impl Cluster for Commands {
     fn jobs(&mut self) -> Result<Vec<QueuedJob>, SlurmError> {
         let text = self.run("squeue", &["--all", "--json"])?;
         let (jobs, errors) =
-            parse_jobs(&text).map_err(|error| refused("squeue")(error.to_string()))?;
+            parse_jobs(&text).map_err(|error| SlurmError::refused("squeue")(error.to_string()))?;
         self.errors.extend(errors);
         Ok(jobs)
     }
@@ -162,7 +124,7 @@ impl Cluster for Commands {
             selection: Selection::parse(&config),
             partitions: self.parsed(Layout::parse_partitions(&partitions)),
             nodes: self.parsed(Layout::parse_nodes(&nodes)),
-            reserved: self.parsed(Layout::parse_reserved(&reserved)),
+            reservations: self.parsed(Layout::parse_reservations(&reserved)),
         })
     }
 
@@ -171,7 +133,7 @@ impl Cluster for Commands {
     }
 
     fn ended(&mut self, job: u64) -> Result<Option<EndedJob>, SlurmError> {
-        parse_ended(&self.of_job(job, END_FORMAT)?, job).map_err(refused("squeue"))
+        parse_ended(&self.of_job(job, END_FORMAT)?, job).map_err(SlurmError::refused("squeue"))
     }
 
     fn release(&mut self, job: &QueuedJob, node: Option<&str>) -> Result<(), SlurmError> {
@@ -208,30 +170,4 @@ impl Cluster for Commands {
 
 fn job_id(job: &QueuedJob) -> String {
     format!("JobId={}", job.id)
-}
-
-fn refused(command: &str) -> impl Fn(String) -> SlurmError {
-    let command = command.to_owned();
-    move |why| SlurmError::Refused { command: command.clone(), why }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_passing_refusal_is_none_of_the_job() {
-        let refused = |why: &str| refused("scontrol")(why.to_owned());
-        let passing = refused("Resource temporarily unavailable for job 400");
-        assert!(passing.is_passing() && !passing.is_of_all());
-        let of_job = refused("Job resizing not supported for job arrays");
-        assert!(!of_job.is_passing() && !of_job.is_of_all());
-        for why in [
-            "Unable to contact slurm controller (connect failure)",
-            "Socket timed out on send/recv operation",
-            "Zero Bytes were transmitted or received",
-        ] {
-            assert!(refused(why).is_of_all());
-        }
-    }
 }

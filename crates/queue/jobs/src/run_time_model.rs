@@ -1,22 +1,25 @@
-//! Slowdowns learnt from how long runs took, and next to what: for machines that count no events.
+//! Slowdowns learnt from how long runs took, and next to what: for machines on which no events are counted.
 //!
 //! # Approach
-//! The same work takes longer next to programs that disturb it. The logarithm of its time is taken as
+//! The same work takes longer next to programs that disturb it. The logarithm of its time is modelled as
 //!
 //! `t(work) + Σ over co-runners q of f(q) · (g + v(p) + a(q) + d(p, q))`
 //!
-//! for a run of program p, next to which q ran for the share f(q) of the time: g is what any co-runner
-//! costs, v how sensitive p is, a how much q disturbs, d what is special to the pair. They are found by
-//! ridge regression, which leaves at 0 what no run speaks of. So a program that is not known is as sensitive,
-//! and disturbs as much, as the average one; a pair that never ran together is the sum of its parts; and
-//! a work that ran once says nothing, as nothing says how long it takes otherwise.
+//! for a run of program p next to which q ran for the share f(q) of the time: g is what any co-runner costs, v how
+//! sensitive p is, a how much q disturbs, d what is special to the pair. Ridge regression leaves at 0 what no run speaks
+//! of. So an unknown program is as sensitive, and disturbs as much, as the average one; a pair that never ran together
+//! is the sum of its parts; and a work that ran once says nothing, as nothing says how long it takes otherwise.
 //!
-//! How much the times of equal runs spread is found from the runs themselves: what the terms leave unexplained,
-//! with [`NOISE`] counting as much as [`NOISE_RUNS`] runs (MacKay's evidence iteration). The more they spread, the
-//! less is concluded from them; and a run counts the less, the larger the error of its time is against it.
+//! ```text
+//! rest := ln time of each run − ln slowdown from sharing CPUs evenly, where more are used than there are (Demand)
+//! fit t(work) alone; noise := spread of what is left, with NOISE counting as NOISE_RUNS runs
+//! repeat until noise settles (MacKay's evidence iteration):
+//!     weight of each run := noise / (noise + its squared relative error of time)
+//!     change one term after the other until none changes   (coordinate descent)
+//!     noise := weighted squares that the terms leave unexplained / (runs − terms that the runs determine)
+//! ```
 //!
-//! What follows from CPU time alone is taken off beforehand: programs that together use more CPUs than
-//! there are share them evenly ([`Demand`]).
+//! So the more equal runs spread, the less is concluded from them.
 //!
 //! # Properties
 //! - A sum of parts is recovered (`parts_are_recovered_from_runs`), also for pairs that never ran
@@ -29,22 +32,22 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{Predict, Program};
 
-/// Spread of the time of equal runs that is expected, as a logarithm.
+/// The expected spread of the logarithms of equal runs' times.
 const NOISE: f64 = 0.05;
-/// Runs that this expectation counts for.
+/// How many runs this expectation counts for.
 const NOISE_RUNS: f64 = 4.0;
-/// Times that the spread is estimated anew; ends earlier when it changes by less than [`SAME_NOISE`].
+/// How often the spread is estimated at most; less often where it changes by less than [`SAME_NOISE`].
 const ESTIMATES: usize = 12;
-/// Relative change of the spread's square that counts as none.
+/// A relative change of the spread's square that counts as none.
 const SAME_NOISE: f64 = 0.02;
-/// How far from 0 the terms are expected, as logarithms of slowdowns.
+/// How far from 0 terms are expected to be, as logarithms of slowdowns.
 const SPREADS: [(Kind, f64); 4] =
     [(Kind::General, 0.5), (Kind::Victim, 0.2), (Kind::CoRunner, 0.2), (Kind::Pair, 0.1)];
-/// Passes over all terms; ends earlier when none changes.
+/// The most passes over all terms.
 const PASSES: usize = 200;
-/// Change of a term that counts as none.
+/// A change of a term that counts as none.
 const SETTLED: f64 = 1e-6;
-/// No prediction is outside of these, as logarithms of slowdowns: it would be one from chance.
+/// Bounds of predictions, as logarithms of slowdowns: one outside of them would be a result of chance.
 const BOUNDS: (f64, f64) = (-0.5, 3.0);
 
 /// A run that ended.
@@ -52,20 +55,20 @@ const BOUNDS: (f64, f64) = (-0.5, 3.0);
 pub struct CoRun {
     /// Its program.
     pub program: Program,
-    /// Runs of one work do the same.
+    /// What it was asked to do: runs of one work do the same.
     pub work: u64,
     /// How long it took, seconds.
     pub elapsed_s: f64,
-    /// How far that may be from what it took, seconds.
+    /// The error of that, seconds.
     pub error_s: f64,
     /// How many jobs of each other program ran meanwhile, averaged over its time.
     pub co_runners: Vec<(Program, f64)>,
 }
 
-/// How many CPUs programs use while they run.
+/// How many CPUs programs use while they run, and how many there are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
-    /// CPU time / time, by program; none: not known.
+    /// CPU time / time, by the number of the program; none: not known.
     pub used: Vec<Option<f64>>,
     /// CPUs that there are.
     pub cpus: f64,
@@ -104,7 +107,7 @@ enum Term {
 }
 
 impl Term {
-    /// What holds it at 0, where equal runs spread by the square root of `noise`.
+    /// What holds it near 0; `noise` is the square of the spread of equal runs.
     fn ridge(self, noise: f64) -> f64 {
         match self {
             Self::Work(_) => 0.0,
@@ -116,9 +119,9 @@ impl Term {
     }
 }
 
-/// What was learnt.
+/// Predicts slowdowns from run times.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Learned {
+pub struct RunTimeModel {
     general: f64,
     sensitivity: HashMap<Program, f64>,
     disturbance: HashMap<Program, f64>,
@@ -127,8 +130,8 @@ pub struct Learned {
     average: f64,
 }
 
-impl Learned {
-    /// Learns from runs. Runs that took no time, or none that is a number, are left out.
+impl RunTimeModel {
+    /// Learns from runs, except those whose times are not above 0, or no numbers.
     #[must_use]
     pub fn fit(runs: &[CoRun], demand: Demand) -> Self {
         let average = demand.average();
@@ -175,7 +178,7 @@ impl Learned {
         learned
     }
 
-    /// Slowdown of a program next to so many average ones.
+    /// Slowdown of a program next to as many average ones.
     pub(crate) fn next_to_average(&self, victim: Program, co_runners: &[Program]) -> f64 {
         let sensitivity = self.sensitivity.get(&victim).copied().unwrap_or(0.0);
         self.with_effects(victim, co_runners, |_| self.general + sensitivity)
@@ -203,62 +206,63 @@ impl Learned {
     }
 }
 
-impl Predict for Learned {
+impl Predict for RunTimeModel {
     fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
         self.with_effects(victim, co_runners, |other| self.effect(victim, other))
     }
 }
 
-/// Ridge regression, with the spread of equal runs estimated from what is left unexplained; `errors`: squares of
-/// the errors of the runs' times, `rest`: what is to be explained.
+/// Fits the terms. `columns`: in which runs each term is, and by how much; `errors`: squares of the relative errors of
+/// the runs' times; `rest`: what is to be explained of each run.
 fn solve(
     columns: &BTreeMap<Term, Vec<(usize, f64)>>,
     errors: &[f64],
     rest: Vec<f64>,
 ) -> BTreeMap<Term, f64> {
-    let mut solving = Solving {
+    let mut regression = Regression {
         values: columns.keys().map(|term| (*term, 0.0)).collect(),
         columns,
         weights: Vec::new(),
         rest,
     };
-    // First the effects count for nothing: all that equal runs spread is taken for noise.
-    solving.weights = errors.iter().map(|error| NOISE.powi(2) / (NOISE.powi(2) + error)).collect();
+    // First without effects: all spread of equal runs counts as noise.
+    regression.weights =
+        errors.iter().map(|error| NOISE.powi(2) / (NOISE.powi(2) + error)).collect();
     let is_work = |term: &Term| matches!(term, Term::Work(_));
-    solving.pass_until_settled(|term| if is_work(term) { Some(0.0) } else { None });
+    regression.pass_until_settled(|term| if is_work(term) { Some(0.0) } else { None });
     let works = columns.keys().filter(|term| is_work(term)).count();
-    let mut noise = solving.noise(works as f64);
+    let mut noise = regression.noise(works as f64);
     for _ in 0..ESTIMATES {
-        solving.weigh(errors, noise);
-        solving.pass_until_settled(|term| Some(term.ridge(noise)));
+        regression.weigh(errors, noise);
+        regression.pass_until_settled(|term| Some(term.ridge(noise)));
         let before = noise;
-        noise = solving.noise(solving.explaining(noise));
+        noise = regression.noise(regression.explaining(noise));
         if (noise / before - 1.0).abs() < SAME_NOISE {
             break;
         }
     }
-    solving.values
+    regression.values
 }
 
-/// A regression on its way.
-struct Solving<'a> {
+/// A regression under way.
+struct Regression<'a> {
     values: BTreeMap<Term, f64>,
     columns: &'a BTreeMap<Term, Vec<(usize, f64)>>,
-    /// By run.
+    /// How much each run counts.
     weights: Vec<f64>,
-    /// What is not explained, by run.
+    /// What is not explained yet of each run.
     rest: Vec<f64>,
 }
 
-impl Solving<'_> {
-    /// Weighs runs by the square of their spread and those of the errors of their times. An error counts
-    /// relative to the time that is expected: else the runs that took longest by chance would count most.
+impl Regression<'_> {
+    /// Weighs runs by the noise and the errors of their times. An error counts relative to the time that is expected:
+    /// relative to the time that it took, the runs that took longest by chance would count most.
     fn weigh(&mut self, errors: &[f64], noise: f64) {
         let weight = |(error, rest): (&f64, &f64)| noise / (noise + error * (2.0 * rest).exp());
         self.weights = errors.iter().zip(&self.rest).map(weight).collect();
     }
 
-    /// Changes one term after the other until none changes; those without a ridge stay as they are.
+    /// Changes one term after the other until none changes any more; those without a ridge stay as they are.
     fn pass_until_settled(&mut self, ridge: impl Fn(&Term) -> Option<f64>) {
         let Self { values, columns, weights, rest } = self;
         for _ in 0..PASSES {
@@ -288,7 +292,7 @@ impl Solving<'_> {
         }
     }
 
-    /// How many terms the runs determine, those in part that ridges hold back.
+    /// How many terms the runs determine; a term that its ridge holds back counts in part.
     fn explaining(&self, noise: f64) -> f64 {
         let weight = |at: usize| self.weights.get(at).copied().unwrap_or(0.0);
         let determined = |(term, column): (&Term, &Vec<(usize, f64)>)| {
@@ -298,7 +302,7 @@ impl Solving<'_> {
         self.columns.iter().map(determined).sum()
     }
 
-    /// Square of the spread of equal runs, from what so many terms leave unexplained; not below what is expected.
+    /// The square of the spread of equal runs, from what so many terms leave unexplained; at least what is expected.
     fn noise(&self, terms: f64) -> f64 {
         let square = |(rest, weight): (&f64, &f64)| weight * rest * rest;
         let unexplained: f64 = self.rest.iter().zip(&self.weights).map(square).sum();
@@ -345,7 +349,7 @@ mod tests {
 
     #[test]
     fn parts_are_recovered_from_runs() {
-        let learned = Learned::fit(&runs(|_, _| true), demand(2.0));
+        let learned = RunTimeModel::fit(&runs(|_, _| true), demand(2.0));
         for victim in 0..4 {
             for other in 0..4 {
                 let got = learned.slowdown(Program(victim), &[Program(other)]);
@@ -357,14 +361,15 @@ mod tests {
 
     #[test]
     fn a_pair_that_never_ran_is_the_sum_of_its_parts() {
-        let learned = Learned::fit(&runs(|victim, other| (victim, other) != (3, 3)), demand(2.0));
+        let learned =
+            RunTimeModel::fit(&runs(|victim, other| (victim, other) != (3, 3)), demand(2.0));
         let got = learned.slowdown(Program(3), &[Program(3)]);
         assert!((got / truth(3, 3) - 1.0).abs() < 0.06, "{got} {}", truth(3, 3));
     }
 
     #[test]
     fn an_unknown_program_is_average() {
-        let learned = Learned::fit(&runs(|_, _| true), demand(2.0));
+        let learned = RunTimeModel::fit(&runs(|_, _| true), demand(2.0));
         let got = learned.slowdown(Program(9), &[Program(8)]);
         let mean: f64 = (0..16).map(|at| truth(at / 4, at % 4).ln()).sum::<f64>() / 16.0;
         assert!((got / mean.exp() - 1.0).abs() < 0.05, "{got} {}", mean.exp());
@@ -372,7 +377,8 @@ mod tests {
 
     #[test]
     fn a_work_that_ran_once_says_nothing() {
-        let learned = Learned::fit(&[run(0, 90.0, Some(1)), run(1, 3.0, Some(0))], demand(2.0));
+        let learned =
+            RunTimeModel::fit(&[run(0, 90.0, Some(1)), run(1, 3.0, Some(0))], demand(2.0));
         assert!((learned.slowdown(Program(0), &[Program(1)]) - 1.0).abs() < 1e-6);
     }
 
@@ -404,7 +410,7 @@ mod tests {
     #[test]
     fn times_that_spread_for_other_reasons_say_little() {
         for seed in 0..20 {
-            let learned = Learned::fit(&spread_runs(seed), demand(2.0));
+            let learned = RunTimeModel::fit(&spread_runs(seed), demand(2.0));
             for (victim, other) in (0..16).map(|at| (at / 4, at % 4)) {
                 let got = learned.slowdown(Program(victim), &[Program(other)]);
                 assert!((0.6..2.0).contains(&got), "{seed}: {victim} {other}: {got}");
@@ -417,7 +423,7 @@ mod tests {
         let slowdown = |error_s| {
             let coarse = |run: CoRun| CoRun { error_s, ..run };
             let runs = [coarse(run(0, 1.0, None)), coarse(run(0, 2.0, Some(1)))];
-            Learned::fit(&runs, demand(2.0)).slowdown(Program(0), &[Program(1)])
+            RunTimeModel::fit(&runs, demand(2.0)).slowdown(Program(0), &[Program(1)])
         };
         let (exact, coarse) = (slowdown(0.0), slowdown(1.0));
         assert!(exact > 1.8 && coarse < 1.4, "{exact} {coarse}");
@@ -427,7 +433,7 @@ mod tests {
     fn programs_that_use_more_cpus_than_there_are_share_them() {
         let mut demand = demand(2.0);
         demand.used = vec![Some(2.0), Some(1.0), None];
-        let learned = Learned::fit(&[], demand);
+        let learned = RunTimeModel::fit(&[], demand);
         let slowdown = |one, other| learned.slowdown(Program(one), &[Program(other)]);
         assert_eq!((slowdown(0, 0), slowdown(0, 1), slowdown(1, 1)), (2.0, 1.5, 1.0));
         assert_eq!(slowdown(2, 2), 1.5);
@@ -437,7 +443,7 @@ mod tests {
     #[test]
     fn runs_that_make_no_sense_are_left_out() {
         let odd = [run(0, f64::NAN, Some(1)), run(0, 0.0, None), run(1, -1.0, None)];
-        let learned = Learned::fit(&odd, demand(2.0));
+        let learned = RunTimeModel::fit(&odd, demand(2.0));
         assert_eq!(learned.slowdown(Program(0), &[Program(1)]), 1.0);
     }
 }

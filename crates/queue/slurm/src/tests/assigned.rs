@@ -1,7 +1,5 @@
 //! Which nodes jobs are assigned, and what is undone of it.
 
-use std::time::Duration;
-
 use super::*;
 
 /// One waiting job, and one node with a CPU for it.
@@ -143,7 +141,7 @@ fn no_job_is_assigned_a_node_that_is_reserved_before_it_ends() {
             QueuedJob { limit_s: Some(60.0), ..waits(2, 0.0) },
         ],
         nodes: vec![node("a", 8, 8)],
-        reserved: vec![Reserved { nodes: vec!["a".to_owned()], from_s: 100.0 }],
+        reservations: vec![Reservation { nodes: vec!["a".to_owned()], from_s: 100.0 }],
         ..Fake::default()
     };
     let mut releaser = releaser(&mut cluster, options(), store, Observations::default());
@@ -305,14 +303,4 @@ fn jobs_that_are_left_to_slurm_take_cpus_too() {
     };
     look(&mut cluster, &store, 10.0);
     assert_eq!(cluster.calls, ["release 1 anywhere", "release 2 a"]);
-}
-
-#[test]
-fn a_second_releaser_of_one_store_is_refused() {
-    let (_folder, store) = store();
-    let first = crate::slurm::lock(store.path(), Duration::ZERO).unwrap();
-    let why = crate::slurm::lock(store.path(), Duration::ZERO).unwrap_err().to_string();
-    assert!(why.starts_with("another symbiont slurm uses the store "), "{why}");
-    drop(first);
-    crate::slurm::lock(store.path(), Duration::ZERO).unwrap();
 }

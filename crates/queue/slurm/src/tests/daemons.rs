@@ -2,7 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use symbiont_control::Controller;
 use symbiont_counters::catalogue::Catalogue;
@@ -13,9 +13,8 @@ use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Classes, Models, Settings, find};
 use symbiont_topology::{PuId, Topology};
 
-use super::super::daemons::Daemons;
-use super::super::nodes::Poller;
 use super::*;
+use crate::{NodeDaemons, NodePoller};
 
 const QUANTUM: Duration = Duration::from_millis(100);
 
@@ -139,8 +138,8 @@ fn serve(answer: &str) -> (Publisher, u16) {
     (publisher, address.port())
 }
 
-fn daemons(port: u16) -> Daemons {
-    Daemons::new(Some(model()), Poller::start(port, Duration::from_millis(20)).unwrap())
+fn daemons(port: u16) -> NodeDaemons {
+    NodeDaemons::new(Some(model()), NodePoller::start(port, Duration::from_millis(20)).unwrap())
 }
 
 /// Steps until this is so.
@@ -227,7 +226,8 @@ fn released_by_cores(to_first: f64, to_second: f64) -> (u64, String) {
     let (_publisher, port) = serve(&serde_json::to_string(&node_jobs).unwrap());
     let (_folder, store) = store();
     let mut cluster = two_that_wait();
-    let daemons = || Daemons::new(None, Poller::start(port, Duration::from_millis(20)).unwrap());
+    let daemons =
+        || NodeDaemons::new(None, NodePoller::start(port, Duration::from_millis(20)).unwrap());
     let mut releaser = releaser(&mut cluster, options(), store.clone(), Observations::default())
         .with_daemons(daemons());
     step_until(&mut releaser, |releaser| releaser.metrics.nodes.is_some_and(|of| of.pairs == 6));
@@ -296,4 +296,12 @@ fn a_node_of_another_version_is_a_line_and_jobs_are_released_all_the_same() {
     }
     assert_eq!(releaser.troubles, Vec::<String>::new(), "it is said once");
     assert_eq!(releaser.metrics.errors, 0);
+}
+
+#[test]
+fn a_model_of_a_simulated_machine_is_doubted() {
+    assert_eq!(crate::model_doubt(&model()), None);
+    let machine = format!("xeon-silver-4110{}", symbiont_model::SIMULATED);
+    let doubt = crate::model_doubt(&Model { machine, ..model() }).unwrap();
+    assert!(doubt.contains("trained on xeon-silver-4110 (simulated)"), "{doubt}");
 }

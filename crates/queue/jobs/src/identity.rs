@@ -1,29 +1,38 @@
-//! Which program a command runs, and where it is kept what is known of it: what is known of one command is of use for another.
+//! Which program a command or a script runs, so that what one run has shown is of use to the next.
 //!
-//! The first word names it, where that is an executable; behind an interpreter, and in a list of commands,
-//! the program is the whole text.
+//! # Approach
+//! ```text
+//! a command that is a list (|, ;, &, $( ) or starts with an interpreter  →  its whole text
+//! any other command      →  the executable that its first word names, along PATH; its text if there is none
+//! a script of one command  →  as that command, without exec and srun
+//! a script of several      →  its whole text
+//! ```
+//! Executables and texts are named by digests, so a program stays the same when its file moves, and is another one
+//! once it is recompiled.
+//!
+//! # Properties
+//! - Arguments do not matter (`one_executable_is_one_program_whatever_its_arguments`), but for interpreters and lists
+//!   (`behind_an_interpreter_and_in_a_list_the_text_is_the_program`).
+//! - A script of one command is that command's program
+//!   (`a_script_of_one_command_is_the_program_of_that_and_a_longer_one_its_text`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use symbiont_daemon::LearnedFile;
-use symbiont_jobs::{ProgramKey, digest, digest_of_text};
+use crate::{ProgramKey, digest, digest_of_text};
 
-use crate::knowledge::{UNKNOWN, processor};
-
-/// Programs that say little of what they run.
+/// Programs whose executable says little of what they run.
 const INTERPRETERS: [&str; 20] = [
     "sh", "bash", "dash", "zsh", "ksh", "python", "python3", "perl", "ruby", "node", "java", "php",
     "env", "nice", "time", "timeout", "taskset", "numactl", "xargs", "sudo",
 ];
 
-/// A command's program, and its name for people.
+/// A program, and its name for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The program.
     pub key: ProgramKey,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
 }
 
@@ -35,7 +44,8 @@ pub struct Identities {
 }
 
 impl Identities {
-    /// Found along the folders of `PATH`.
+    /// Executables are looked for in the folders of this `PATH`.
+    #[must_use]
     pub fn new(path: &str) -> Self {
         let search = std::env::split_paths(path).collect();
         Self { search, digests: BTreeMap::new() }
@@ -89,28 +99,6 @@ fn first_word(command: &str) -> &str {
         })
     };
     command.split_whitespace().find(|word| !is_assignment(word)).unwrap_or_default()
-}
-
-/// Where what is known of programs is kept, unless another file is given.
-pub fn default_store() -> anyhow::Result<PathBuf> {
-    let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || set("HOME").map(|home| home.join(".local/state"));
-    let state = set("XDG_STATE_HOME").or_else(home);
-    let state = state.context(
-        "there is no home directory for what is learnt of programs: name a file by --store",
-    )?;
-    Ok(state.join(Path::new("symbiont/jobs.json")))
-}
-
-/// Where is kept what policies learn of pairs of programs: with the service manager's state, else next to what is known
-/// of programs. None: this user has no such place, or it is another user's.
-pub fn learned_file() -> Option<LearnedFile> {
-    let of_service = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from);
-    let usual = || Some(default_store().ok()?.parent()?.to_owned());
-    let folder = of_service.filter(|path| path.is_absolute()).or_else(usual)?;
-    let processor = processor().unwrap_or_else(|| UNKNOWN.to_owned());
-    Some(LearnedFile::new(&folder.join("learned.json"), &processor))
-        .filter(LearnedFile::is_in_reach)
 }
 
 #[cfg(test)]

@@ -1,7 +1,12 @@
 //! Slowdowns by the interference model, where CPI stacks of programs were counted.
 //!
-//! A program is one thread, as the model has it: of one with several threads, the mean one. Where more programs
-//! run on a node than share a core, each is as likely as any other to be on a core with the victim.
+//! To the model a program is one thread; the stack of one with several threads is the mean of theirs. Where more
+//! programs run on a node than share a core, any of them is as likely as any other to be on the victim's core.
+//!
+//! ```text
+//! groups := the victim with `width − 1` of its co-runners, each of these in equally many groups
+//! slowdown := mean over groups of the model's slowdown × what throttling adds for one program alone
+//! ```
 
 use std::collections::BTreeMap;
 
@@ -11,17 +16,17 @@ use crate::Program;
 
 /// Predicts from CPI stacks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Modelled {
+pub struct StackPredictor {
     modes: BTreeMap<SmtMode, (Coefficients, Option<Throttling>)>,
     /// By program.
     stacks: Vec<Option<Shares>>,
-    /// Programs that share a core at most.
+    /// How many programs share a core at most.
     width: usize,
 }
 
-impl Modelled {
-    /// Predicts among programs from their stacks, in their order; on nodes whose cores `width` of them
-    /// share.
+impl StackPredictor {
+    /// Predicts from the stacks of programs, in the order of their numbers, on nodes on whose cores `width` programs run
+    /// at a time.
     ///
     /// # Errors
     /// [`StackError::Length`] when a stack has another number of components than the model.
@@ -47,9 +52,8 @@ impl Modelled {
         self.stacks.get(program.0 as usize)?.as_ref()
     }
 
-    /// Slowdown of a program (time together / time alone) while these run on the same node; none where a
-    /// stack is not known, or the model has no mode of so few threads. Where more programs run than share a
-    /// core, the mean over groups of as many co-runners as share one.
+    /// Slowdown of a program (time together / time alone) while these run on the same node; none: a stack is not known,
+    /// or the model has no mode of so few threads.
     #[must_use]
     pub fn slowdown(&self, victim: Program, co_runners: &[Program]) -> Option<f64> {
         let victim = self.stack(victim)?;
@@ -117,8 +121,8 @@ pub(crate) mod tests {
         Some(Shares::new(vec![1.0 - memory, memory]).unwrap())
     }
 
-    fn modelled(width: usize) -> Modelled {
-        Modelled::new(&model(), vec![stack(0.75), stack(0.25), None], width).unwrap()
+    fn modelled(width: usize) -> StackPredictor {
+        StackPredictor::new(&model(), vec![stack(0.75), stack(0.25), None], width).unwrap()
     }
 
     #[test]
@@ -152,7 +156,7 @@ pub(crate) mod tests {
         }
         let mut wide = model();
         wide.modes.remove(&SmtMode::Smt2);
-        let wide = Modelled::new(&wide, vec![stack(0.5)], 4).unwrap();
+        let wide = StackPredictor::new(&wide, vec![stack(0.5)], 4).unwrap();
         assert_eq!(wide.slowdown(Program(0), &[Program(0)]), None);
     }
 
@@ -161,7 +165,7 @@ pub(crate) mod tests {
         let mut throttled = model();
         let throttling = Throttling { weights: vec![1.0, 2.0], error: 0.0 };
         throttled.modes.get_mut(&SmtMode::Smt2).unwrap().throttling = Some(throttling);
-        let modelled = Modelled::new(&throttled, vec![stack(0.5)], 2).unwrap();
+        let modelled = StackPredictor::new(&throttled, vec![stack(0.5)], 2).unwrap();
         let got = modelled.slowdown(Program(0), &[Program(0)]);
         assert!(close(got, 1.5 * (1.0 + 0.8 * 0.25)), "{got:?}");
         assert_eq!(modelled.slowdown(Program(0), &[]), Some(1.0));
@@ -170,6 +174,6 @@ pub(crate) mod tests {
     #[test]
     fn a_stack_of_another_length_is_refused() {
         let odd = Some(Shares::new(vec![1.0; 3]).unwrap());
-        assert!(Modelled::new(&model(), vec![odd], 2).is_err());
+        assert!(StackPredictor::new(&model(), vec![odd], 2).is_err());
     }
 }

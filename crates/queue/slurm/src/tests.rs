@@ -1,24 +1,24 @@
+//! The releaser over a cluster that does what it is asked for at once, and what all tests share.
+
 mod assigned;
 mod daemons;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use symbiont_jobs::slurm::{
-    EndedJob, Layout, Memory, Needs, NodeState, Partition, QueuedJob, Reserved, Selection, State,
+    EndedJob, Layout, Memory, Needs, NodeState, Partition, QueuedJob, Reservation, Selection, State,
 };
 use symbiont_jobs::{Observations, ProgramKey, Rules, Run, Store};
 use symbiont_model::{
     Coefficients, Components, Fit, Model, SmtMode, SmtModel, Terms, Trained, Training,
 };
 
-use super::cluster::{Cluster, SlurmError};
-use super::decisions::Decision;
-use super::released::Journal;
-use super::releaser::{ReleaseOptions, Releaser};
+use crate::{Cluster, Decision, Journal, ReleaseOptions, Releaser, SlurmError};
 
 /// What waits for memory disturbs what waits for memory.
-pub(super) fn model() -> Model {
+pub fn model() -> Model {
     let terms = |delta| Terms { alpha: 0.5, beta: 0.0, gamma: 0.0, delta };
     let of = |memory| Coefficients::new(vec![terms(0.0), terms(memory)]).unwrap();
     let errors = vec![Terms::default(); 2];
@@ -43,14 +43,6 @@ pub(super) fn model() -> Model {
     }
 }
 
-#[test]
-fn a_model_of_a_simulated_machine_is_doubted() {
-    assert_eq!(super::doubt(&model()), None);
-    let machine = format!("xeon-silver-4110{}", symbiont_model::SIMULATED);
-    let doubt = super::doubt(&Model { machine, ..model() }).unwrap();
-    assert!(doubt.contains("trained on xeon-silver-4110 (simulated)"), "{doubt}");
-}
-
 /// A cluster that does what it is asked for at once.
 #[derive(Debug, Default)]
 struct Fake {
@@ -64,7 +56,7 @@ struct Fake {
     does_refused: bool,
     fails_to_give_back: bool,
     selection: Selection,
-    reserved: Vec<Reserved>,
+    reservations: Vec<Reservation>,
     /// Scripts that cannot be read before the others can.
     unread: usize,
 }
@@ -80,14 +72,15 @@ impl Cluster for &mut Fake {
             selection: self.selection.clone(),
             partitions: ["p", "q"].map(partition).into(),
             nodes: self.nodes.clone(),
-            reserved: self.reserved.clone(),
+            reservations: self.reservations.clone(),
         })
     }
 
     fn script(&mut self, job: u64) -> Result<String, SlurmError> {
         if self.unread > 0 {
             self.unread -= 1;
-            return Err(SlurmError::Silent { command: "scontrol".to_owned() });
+            let (command, limit) = ("scontrol".to_owned(), Duration::from_secs(1));
+            return Err(SlurmError::Silent { command, limit });
         }
         Ok(self.scripts.get(&job).cloned().unwrap_or_default())
     }
@@ -134,7 +127,7 @@ impl Cluster for &mut Fake {
     }
 }
 
-fn waits(id: u64, submitted_s: f64) -> QueuedJob {
+pub fn waits(id: u64, submitted_s: f64) -> QueuedJob {
     QueuedJob {
         id,
         state: State::Pending,
@@ -166,7 +159,7 @@ fn runs(id: u64, node: &str) -> QueuedJob {
     QueuedJob { state: State::Running, reason: "None".to_owned(), runs_on, ..waits(id, 0.0) }
 }
 
-fn node(name: &str, cpus: usize, idle: usize) -> NodeState {
+pub fn node(name: &str, cpus: usize, idle: usize) -> NodeState {
     let address = "127.0.0.1".to_owned();
     NodeState {
         name: name.to_owned(),
@@ -214,7 +207,7 @@ fn script(name: &str) -> String {
     format!("#!/bin/sh\n{name}\ntrue\n")
 }
 
-fn key(name: &str) -> ProgramKey {
+pub fn key(name: &str) -> ProgramKey {
     ProgramKey { user: 7, digest: symbiont_jobs::digest_of_text(&script(name)) }
 }
 
@@ -421,28 +414,6 @@ impl Cluster for &mut Both<'_> {
     fn take_line_errors(&mut self) -> Vec<String> {
         Vec::new()
     }
-}
-
-#[test]
-fn a_qos_that_slurm_does_not_know_is_refused() {
-    let there = ["long".to_owned(), "normal".to_owned()];
-    assert_eq!(super::check_qos("long", &there).unwrap(), None);
-    let refused = super::check_qos("lnog", &there).unwrap_err().to_string();
-    assert_eq!(refused, "there is no QOS 'lnog'; there are long, normal");
-    let line = super::check_qos("long", &[]).unwrap().unwrap();
-    assert!(line.starts_with("it cannot be checked that there is a QOS 'long'"), "{line}");
-}
-
-#[test]
-fn a_job_that_waits_is_explained() {
-    let jobs = [waits(1, 0.0), waits(2, 10.0)];
-    let text = super::waits(2, &jobs, 110.0).unwrap();
-    assert_eq!(
-        text,
-        "job 2 waits for a node with room where it suits, for 100 s so far; 1 jobs of its partition \
-         have a higher priority; Slurm starts it by itself 3500 s from now"
-    );
-    assert!(super::waits(9, &jobs, 0.0).unwrap_err().to_string().contains("not in the queue"));
 }
 
 /// A script that cannot be read at the first look.
