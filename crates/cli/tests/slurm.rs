@@ -41,7 +41,12 @@ update*)
     ;;
 *node) echo "NodeName=a CPUAlloc=0 CPUTot=4 NodeAddr=a Sockets=4 CoresPerSocket=1 RealMemory=100 State=IDLE Partitions=p" ;;
 *partition) echo "PartitionName=p OverSubscribe=NO" ;;
-*config) printf 'SelectType = select/cons_tres\nSelectTypeParameters = CR_CPU\n' ;;
+*config)
+    [ ! -e slow-config ] || exec sleep 200
+    [ ! -e fails ] || { echo "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)" >&2; exit 1; }
+    printf 'SelectType = select/cons_tres\nSelectTypeParameters = CR_CPU\n'
+    printf 'TaskPlugin = task/affinity\nTaskPluginParam = (null type)\nPlugStackConfig = /nowhere/plugstack.conf\n'
+    ;;
 esac
 "#;
 
@@ -240,4 +245,50 @@ fn what_a_killed_releaser_has_assigned_is_undone() {
     assert_eq!(fake.calls()[1], "update JobId=1 ReqNodeList=");
     // The guard has nothing more to do.
     fake.show(&[]);
+}
+
+/// What `symbiont doctor` says of Slurm with these commands alone, where slurm.conf is there.
+fn doctor(fake: &Fake) -> serde_json::Value {
+    fake.set("slurm.conf");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_symbiont"));
+    let others = if fake.path("scontrol").exists() { ":/usr/bin:/bin" } else { "" };
+    command.env("PATH", format!("{}{others}", fake.0.path().display()));
+    command.env("SLURM_CONF", fake.path("slurm.conf")).current_dir(fake.0.path());
+    let output = command.args(["doctor", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    findings["slurm"].clone()
+}
+
+#[test]
+fn doctor_asks_slurm_for_its_configuration() {
+    let fake = Fake::new(&[]);
+    let found = doctor(&fake);
+    assert_eq!(found["leaves_a_choice"], json!(false), "{found}");
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("TaskPlugin=task/affinity binds each task"), "{notes}");
+    assert!(notes.contains("JobSubmitPlugins has no lua"), "{notes}");
+    assert!(notes.contains("plugstack.conf loads no symbiont_spank.so"), "{notes}");
+}
+
+#[test]
+fn doctor_says_in_a_line_why_slurm_does_not_answer() {
+    let none = |fake: &Fake| fs::remove_file(fake.path("scontrol")).unwrap();
+    let fails = |fake: &Fake| fake.set("fails");
+    let hangs = |fake: &Fake| fake.set("slow-config");
+    let ways: [(&dyn Fn(&Fake), &str); 3] = [
+        (&none, "cannot run scontrol: it is not there; Slurm's commands have to be in PATH"),
+        (&fails, "Unable to contact slurm controller (connect failure)"),
+        (&hangs, "scontrol did not answer within 3 s"),
+    ];
+    for (prepare, why) in ways {
+        let fake = Fake::new(&[]);
+        prepare(&fake);
+        let found = doctor(&fake);
+        assert_eq!(found["leaves_a_choice"], json!(null), "{found}");
+        let first = found["notes"][0].as_str().unwrap();
+        assert!(first.starts_with("what Slurm leaves to be chosen is not known: "), "{first}");
+        assert!(first.ends_with(why), "{first}");
+        assert_eq!(found["notes"].as_array().unwrap().len(), 2, "{found}");
+    }
 }
