@@ -22,7 +22,7 @@ use crate::args::{AskNodes, Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
 use crate::signals::heeded;
 use crate::state_files::default_store;
 
-/// How often it is looked whether released jobs have started, where the queue is not looked at again.
+/// How often released jobs are checked for their start, once the queue is no longer looked at.
 const SETTLES_EVERY: Duration = Duration::from_secs(1);
 /// How long a store may be in use by the guard of an earlier releaser.
 const TAKES_TURNS: Duration = Duration::from_secs(6);

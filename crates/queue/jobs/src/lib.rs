@@ -35,8 +35,10 @@ mod choose;
 mod combined;
 mod digest;
 mod identity;
+mod numbering;
 mod observed;
 mod predict;
+mod program_key;
 mod queue;
 mod run_time_model;
 mod shared_cores;
@@ -51,11 +53,10 @@ pub use choose::{Admits, choose, choose_among};
 pub use combined::{Basis, CombinedPredictor};
 pub use digest::{digest, digest_of_text, work};
 pub use identity::{Identities, Identity};
-pub use observed::{
-    MOST_PROGRAMS, MOST_RUNS, NextTo, NotAKey, Numbering, Observations, ProgramKey, ProgramRecord,
-    Run, Stack, learn,
-};
+pub use numbering::{Numbering, learn};
+pub use observed::{MOST_PROGRAMS, MOST_RUNS, NextTo, Observations, ProgramRecord, Run, Stack};
 pub use predict::{Flat, Predict};
+pub use program_key::{NotAKey, ProgramKey};
 pub use queue::{Choice, Job, Node, Program, Reason, Release, Rules, Running};
 pub use run_time_model::{CoRun, Demand, RunTimeModel};
 pub use shared_cores::SharedCores;

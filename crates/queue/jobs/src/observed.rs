@@ -1,19 +1,18 @@
 //! What is known of programs: their runs, their CPI stacks, and what they did to each other on shared cores.
 //!
 //! Of each kind a bounded number is kept: the latest runs, the co-runners that were there longest, the programs that were
-//! seen last. Stacks, and what was learned on cores, are means by CPU time, in which the last [`STACK_MEMORY_S`] count.
+//! seen last. Stacks, and what was learned on cores, are means by CPU time, in which all that was counted before weighs as
+//! [`STACK_MEMORY_S`] at most.
 //!
 //! # Terms and units
 //! *Program*: an executable, by a digest, and the user that runs it ([`ProgramKey`]). *Work*: what a program is asked to
 //! do, by a digest of its command line or script. Times are in seconds; points in time in seconds since 1970.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CoRun, Demand, Program, RunTimeModel};
+use crate::ProgramKey;
 
 /// How many runs of a program are kept, the latest.
 pub const MOST_RUNS: usize = 32;
@@ -23,50 +22,6 @@ pub const MOST_PROGRAMS: usize = 2048;
 const MOST_CO_RUNNERS: usize = 16;
 /// How many programs are kept with which one shared cores, those that did so longest.
 const MOST_NEXT_TO: usize = 64;
-
-/// A program: the digest of its executable, and its user.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ProgramKey {
-    /// The user.
-    pub user: u32,
-    /// The digest of the executable, or of the script.
-    pub digest: String,
-}
-
-impl fmt::Display for ProgramKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.user, self.digest)
-    }
-}
-
-/// Text that names no program.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a user's number, a colon and a digest")]
-pub struct NotAKey(String);
-
-impl FromStr for ProgramKey {
-    type Err = NotAKey;
-
-    fn from_str(text: &str) -> Result<Self, NotAKey> {
-        let key = text.split_once(':').and_then(|(user, digest)| {
-            let is_digest = !digest.is_empty() && digest.bytes().all(|b| b.is_ascii_hexdigit());
-            is_digest.then_some(Self { user: user.parse().ok()?, digest: digest.to_owned() })
-        });
-        key.ok_or_else(|| NotAKey(text.to_owned()))
-    }
-}
-
-impl Serialize for ProgramKey {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ProgramKey {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
 
 /// A run that ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,7 +53,7 @@ pub struct Stack {
     pub counted_s: f64,
 }
 
-/// CPU time for which all that was counted before weighs at most, seconds.
+/// The CPU time as which all that was counted before weighs at most, seconds.
 const STACK_MEMORY_S: f64 = 600.0;
 
 /// What a co-runner on a core does to a program, as the manager of a node has learned it.
@@ -286,80 +241,9 @@ impl ProgramRecord {
     }
 }
 
-/// Numbers programs, those first of which something is known.
-#[derive(Debug, Clone, Default)]
-pub struct Numbering {
-    keys: Vec<ProgramKey>,
-    numbers: BTreeMap<ProgramKey, Program>,
-}
-
-impl Numbering {
-    /// Numbers all programs of which something is known.
-    #[must_use]
-    pub fn of(observations: &Observations) -> Self {
-        let mut all = Self::default();
-        for key in observations.programs.keys() {
-            all.number(key);
-        }
-        all
-    }
-
-    /// The number of a program; a new one if it has none.
-    pub fn number(&mut self, key: &ProgramKey) -> Program {
-        if let Some(number) = self.numbers.get(key) {
-            return *number;
-        }
-        let number = Program(u32::try_from(self.keys.len()).unwrap_or(u32::MAX));
-        self.keys.push(key.clone());
-        self.numbers.insert(key.clone(), number);
-        number
-    }
-
-    /// The number of a program, if it has one.
-    #[must_use]
-    pub fn get(&self, key: &ProgramKey) -> Option<Program> {
-        self.numbers.get(key).copied()
-    }
-
-    /// The program of a number.
-    #[must_use]
-    pub fn key(&self, program: Program) -> Option<&ProgramKey> {
-        self.keys.get(program.0 as usize)
-    }
-
-    /// All programs, in the order of their numbers.
-    #[must_use]
-    pub fn keys(&self) -> &[ProgramKey] {
-        &self.keys
-    }
-}
-
-/// Learns from all runs that are known, on machines of so many CPUs.
-#[must_use]
-pub fn learn(observations: &Observations, numbering: &mut Numbering, cpus: f64) -> RunTimeModel {
-    let mut runs = Vec::new();
-    // The same work of two programs is two works.
-    let mut works: BTreeMap<(Program, u64), u64> = BTreeMap::new();
-    for (key, record) in &observations.programs {
-        let program = numbering.number(key);
-        for run in &record.runs {
-            let next = works.len() as u64;
-            let work = *works.entry((program, run.work)).or_insert(next);
-            let others = run.co_runners.iter();
-            let co_runners = others.map(|(key, share)| (numbering.number(key), *share)).collect();
-            let (elapsed_s, error_s) = (run.elapsed_s, run.error_s);
-            runs.push(CoRun { program, work, elapsed_s, error_s, co_runners });
-        }
-    }
-    let record = |key| observations.programs.get(key);
-    let used = numbering.keys.iter().map(|key| record(key).and_then(ProgramRecord::cpus)).collect();
-    RunTimeModel::fit(&runs, Demand { used, cpus })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Predict;
 
     fn key(digest: &str) -> ProgramKey {
         ProgramKey { user: 1000, digest: digest.to_owned() }
@@ -369,14 +253,6 @@ mod tests {
         let co_runners = co_runners.iter().map(|(digest, share)| (key(digest), *share)).collect();
         let cpu_s = Some(elapsed_s);
         Run { ended_s, work: 7, elapsed_s, error_s: 0.0, cpu_s, co_runners }
-    }
-
-    #[test]
-    fn a_key_survives_its_text_and_other_text_is_refused() {
-        assert_eq!(key("ab01").to_string().parse(), Ok(key("ab01")));
-        for odd in ["", ":", "1000:", "x:ab", "1000:../../etc", "-1:ab"] {
-            assert!(odd.parse::<ProgramKey>().is_err(), "{odd}");
-        }
     }
 
     #[test]
@@ -393,21 +269,6 @@ mod tests {
         }
         assert_eq!(all.records()[&last].runs.len(), MOST_RUNS);
         assert_eq!(all.records()[&last].runs[0].ended_s, 5);
-    }
-
-    #[test]
-    fn slowdowns_follow_from_the_runs_that_are_kept() {
-        let mut all = Observations::default();
-        for (at, (time, other)) in (0..).zip([(10.0, "c"), (14.0, "b"), (10.0, "c"), (14.0, "b")]) {
-            all.add_run(&key("a"), "a", run(at, time, &[(other, 1.0)]));
-        }
-        let mut numbering = Numbering::of(&all);
-        let learned = learn(&all, &mut numbering, 4.0);
-        let mut slowdown = |other| {
-            let other = numbering.number(&key(other));
-            learned.slowdown(numbering.number(&key("a")), &[other])
-        };
-        assert!(slowdown("b") / slowdown("c") > 1.2);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use symbiont_safe_open::output;
 
-use crate::observed::{Observations, ProgramKey, ProgramRecord};
+use crate::{Observations, ProgramKey, ProgramRecord};
 
 /// The version of the format.
 const VERSION: u32 = 1;

@@ -1,4 +1,4 @@
-//! Undoes what a releaser has assigned that was killed: for a process that outlives it.
+//! Undoes the assignments of a releaser that was killed, from a process that outlives it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,8 +16,9 @@ const A_LOOK: Duration = Duration::from_secs(4);
 /// How long the guard waits for the lock of the store.
 const LOCKED: Duration = Duration::from_millis(500);
 
-/// Looks once, and gives back jobs that have not started where they were sent. Is there more to undo? Not where
-/// another releaser uses the store: it looks after them. The lock is held for this look only, so that one can begin.
+/// Looks once, and gives back jobs that have not started where they were sent. True: there may be more to undo. Where
+/// another releaser uses the store there is nothing to do: that one looks after the jobs. The store is locked for this
+/// look only, so that a new releaser can begin.
 ///
 /// # Errors
 /// [`FileError`] when the journal cannot be read.

@@ -9,18 +9,19 @@ pub struct UnknownName {
     there: Vec<String>,
 }
 
-/// Refuses a partition that is not among those that there are.
+/// Refuses a partition that Slurm does not have; `there`: those that it has.
 ///
 /// # Errors
-/// [`UnknownName`] when it is not.
+/// [`UnknownName`] when it is not among them.
 pub fn check_partition(name: &str, there: &[String]) -> Result<(), UnknownName> {
     check("partition", name, there)
 }
 
-/// Refuses a QOS that is not among those that there are; gives a line where Slurm knows none, and cannot say.
+/// Refuses a QOS that Slurm does not have; `there`: those that it has. Where it knows none it cannot say: then a line says
+/// so.
 ///
 /// # Errors
-/// [`UnknownName`] when Slurm knows others only.
+/// [`UnknownName`] when there are only others.
 pub fn check_qos(name: &str, there: &[String]) -> Result<Option<String>, UnknownName> {
     if there.is_empty() {
         let why = "Slurm knows none, as without an accounting database";

@@ -1,9 +1,10 @@
-//! The daemons of the nodes: which of them are asked ([`poller`]), and what their answers add to what is known of
-//! programs ([`reports`]).
+//! The daemons of the nodes: which of them are asked ([`poller`]), whose answers are of use ([`requirements`]), and what
+//! these add to what is known of programs ([`reports`]).
 
 mod poller;
 mod progress;
 mod reports;
+mod requirements;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -44,11 +44,11 @@ pub struct ReleaseOptions {
     pub qos: Option<String>,
     /// Bounds of the choice.
     pub rules: Rules,
-    /// How many CPUs of a node are given to jobs before they are free.
+    /// For how many CPUs of each node jobs are released before they are free.
     pub ahead: usize,
     /// Are jobs released in the order of the queue?
     pub first_come: bool,
-    /// Is nothing released, but only decided?
+    /// Is only decided, and nothing released?
     pub dry_run: bool,
 }
 

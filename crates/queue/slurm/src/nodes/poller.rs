@@ -27,7 +27,7 @@ const AT_ONCE: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// Answers that wait to be read; beyond that no further node is asked.
 const MOST_ANSWERS: usize = 64;
-/// How often it is looked whether there is a node to ask by now.
+/// How often the thread checks for nodes to ask while there are none.
 const SOON: Duration = Duration::from_millis(200);
 
 /// Where a node is asked.

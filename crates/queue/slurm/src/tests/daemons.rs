@@ -2,7 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use symbiont_control::Controller;
 use symbiont_counters::catalogue::Catalogue;
@@ -266,7 +266,7 @@ fn cpu_times_of_jobs_that_ended_are_kept_with_their_runs() {
         ..Fake::default()
     };
     let first = Some(vec![runs(1, "a"), waits(2, 0.0)]);
-    let mut both = Both { fake: &mut cluster, first };
+    let mut both = TwoQueues { fake: &mut cluster, first };
     let mut releaser = releaser(&mut both, options(), store.clone(), Observations::default())
         .with_daemons(daemons(port));
     let cpus = || Some(store.read().unwrap().records().get(&key("x"))?.cpus());
