@@ -271,24 +271,23 @@ fn doctor_asks_slurm_for_its_configuration() {
     assert!(notes.contains("plugstack.conf loads no symbiont_spank.so"), "{notes}");
 }
 
+/// The line is the first note; the other one is on the plugin.
+fn doctor_says(why: &str, prepare: impl Fn(&Fake)) {
+    let fake = Fake::new(&[]);
+    prepare(&fake);
+    let found = doctor(&fake);
+    assert_eq!(found["leaves_a_choice"], json!(null), "{found}");
+    let line = found["notes"][0].as_str().unwrap();
+    assert!(line.starts_with("what Slurm leaves to be chosen is not known: "), "{line}");
+    assert!(line.ends_with(why), "{line}");
+    assert_eq!(found["notes"].as_array().unwrap().len(), 2, "{found}");
+}
+
 #[test]
 fn doctor_says_in_a_line_why_slurm_does_not_answer() {
-    let none = |fake: &Fake| fs::remove_file(fake.path("scontrol")).unwrap();
-    let fails = |fake: &Fake| fake.set("fails");
-    let hangs = |fake: &Fake| fake.set("slow-config");
-    let ways: [(&dyn Fn(&Fake), &str); 3] = [
-        (&none, "cannot run scontrol: it is not there; Slurm's commands have to be in PATH"),
-        (&fails, "Unable to contact slurm controller (connect failure)"),
-        (&hangs, "scontrol did not answer within 3 s"),
-    ];
-    for (prepare, why) in ways {
-        let fake = Fake::new(&[]);
-        prepare(&fake);
-        let found = doctor(&fake);
-        assert_eq!(found["leaves_a_choice"], json!(null), "{found}");
-        let first = found["notes"][0].as_str().unwrap();
-        assert!(first.starts_with("what Slurm leaves to be chosen is not known: "), "{first}");
-        assert!(first.ends_with(why), "{first}");
-        assert_eq!(found["notes"].as_array().unwrap().len(), 2, "{found}");
-    }
+    doctor_says("scontrol: it is not there; Slurm's commands have to be in PATH", |fake| {
+        fs::remove_file(fake.path("scontrol")).unwrap();
+    });
+    doctor_says("Unable to contact slurm controller (connect failure)", |fake| fake.set("fails"));
+    doctor_says("scontrol did not answer within 3 s", |fake| fake.set("slow-config"));
 }

@@ -1,7 +1,8 @@
 //! What is new in the sums that a node reports of a job.
 //!
 //! A node reports sums since a job's start, and the store adds up what it is given: so each answer is compared with
-//! what the store has already. A sum that has become smaller is that of a daemon that has begun anew.
+//! what the store has already. A sum that has become smaller is that of a daemon that has begun anew. What is new adds up
+//! to what was reported last (`what_is_new_adds_up_to_what_was_reported_last`).
 
 use std::collections::BTreeMap;
 
@@ -77,4 +78,42 @@ impl JobProgress {
 
 fn is_worth_a_write(new_s: f64, has_ended: bool) -> bool {
     new_s > 0.0 && (new_s >= LEAST_GAIN_S || has_ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// CPU times between answers, with the mean share of memory in each.
+        #[test]
+        fn what_is_new_adds_up_to_what_was_reported_last(
+            parts in proptest::collection::vec((0.0..3.0_f64, 0.0..1.0_f64), 1..20),
+        ) {
+            let mut progress = JobProgress::new("n1", 0.0);
+            let (mut sum_s, mut memory_s) = (0.0, 0.0);
+            let (mut stored_s, mut stored_memory_s, mut together_s) = (0.0, 0.0, 0.0);
+            for (at, (part_s, memory)) in parts.iter().enumerate() {
+                sum_s += part_s;
+                memory_s += part_s * memory;
+                let mean = if sum_s > 0.0 { memory_s / sum_s } else { 0.0 };
+                let components = [("memory".to_owned(), mean)].into();
+                let stack = JobStack { core: String::new(), counted_s: sum_s, components };
+                let next = NextToJob { job: 2, ln: 0.0, together_s: sum_s };
+                let has_ended = at + 1 == parts.len();
+                if let Some((new, new_s)) = progress.new_stack(&stack, has_ended) {
+                    stored_s += new_s;
+                    stored_memory_s += new["memory"] * new_s;
+                }
+                together_s += progress.new_time_next_to(&next, has_ended).unwrap_or(0.0);
+            }
+            for (stored, reported) in
+                [(stored_s, sum_s), (together_s, sum_s), (stored_memory_s, memory_s)]
+            {
+                prop_assert!((stored - reported).abs() < 1e-9, "{stored} of {reported}");
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What room a node has, when all jobs that are on their way have started.
+//! Jobs and nodes as the choice takes them: with the room that a node has when all that are on their way have started.
 //!
 //! Slurm shows a node as it is now. Jobs that were assigned it and have not started yet take CPUs and memory; so do,
 //! on the nodes where Slurm is likely to start them, jobs that were left to Slurm at this look ([`Claims`]).
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use symbiont_jobs::slurm::{Layout, NodeState, QueuedJob, State};
-use symbiont_jobs::{Node, Numbering, Program, Running};
+use symbiont_jobs::{Job, Node, Numbering, Program, Running};
 
 use crate::tracked::TrackedJobs;
 
@@ -55,8 +55,8 @@ fn coming<'a>(
     view.queue.iter().filter(|job| job.state == State::Pending).filter(comes)
 }
 
-/// Makes nodes as the choice takes them, in units of CPUs.
-pub struct NodeMaker<'a> {
+/// Makes jobs and nodes as the choice takes them, in units of CPUs.
+pub struct ChoiceInput<'a> {
     /// The cluster now.
     pub view: ClusterView<'a>,
     /// What is known of each job.
@@ -69,7 +69,20 @@ pub struct NodeMaker<'a> {
     pub ahead: usize,
 }
 
-impl NodeMaker<'_> {
+impl ChoiceInput<'_> {
+    /// A job that waits.
+    pub fn job(&self, job: &QueuedJob, numbering: &mut Numbering) -> Job {
+        Job {
+            id: job.id,
+            program: self.number(job.id, numbering),
+            priority: job.priority,
+            submitted_s: job.submitted_s,
+            slots: job.needs.units(job.cpus, self.unit),
+            // A job that is released before its CPU is free starts later, and when is not known.
+            limit_s: job.limit_s.filter(|_| self.ahead == 0).unwrap_or(f64::INFINITY),
+        }
+    }
+
     /// A node as it will be when all that are on their way have started.
     pub fn node(&self, state: &NodeState, numbering: &mut Numbering) -> Node {
         let Self { view, unit, ahead, .. } = *self;
@@ -95,16 +108,17 @@ impl NodeMaker<'_> {
         // A job of several nodes has as many CPUs of each.
         let cpus = job.cpus.div_ceil(job.runs_on.len().max(1));
         Running {
-            program: number(self.tracked, job.id, numbering),
+            program: self.number(job.id, numbering),
             slots: job.needs.units(cpus, self.unit),
             ends_s: ends_s.unwrap_or(f64::INFINITY),
         }
     }
-}
 
-/// The number of the program of a job; one that is not known yet is average.
-pub fn number(tracked: &TrackedJobs, job: u64, numbering: &mut Numbering) -> Program {
-    tracked.identity(job).map_or(UNKNOWN, |identity| numbering.number(&identity.key))
+    /// The number of the program of a job; one that is not known yet is average.
+    fn number(&self, job: u64, numbering: &mut Numbering) -> Program {
+        let known = self.tracked.identity(job);
+        known.map_or(UNKNOWN, |identity| numbering.number(&identity.key))
+    }
 }
 
 /// The number of a program that is not known.

@@ -25,7 +25,7 @@ use symbiont_jobs::slurm::{Layout, NodeState, QueuedJob};
 use symbiont_jobs::{Choice, Flat, Job, Node, Release, choose_among};
 
 use super::Releaser;
-use super::capacity::{Claims, ClusterView, MemoryLeft, NodeMaker, number};
+use super::capacity::{ChoiceInput, Claims, ClusterView, MemoryLeft};
 use super::pools::{Pool, groups, name_of, pools};
 use super::reasons::label;
 use crate::assignments::{Assignment, Assignments};
@@ -157,21 +157,10 @@ impl<C: Cluster> Releaser<C> {
             .collect();
         let by_id: BTreeMap<u64, &QueuedJob> = waiting.iter().map(|job| (job.id, *job)).collect();
         let (unit, ahead) = (pool.unit, self.options.ahead);
-        let maker = NodeMaker { view, tracked: &self.jobs, claims, unit, ahead };
+        let input = ChoiceInput { view, tracked: &self.jobs, claims, unit, ahead };
         let numbering = &mut predictor.numbering;
-        let nodes: Vec<Node> = open.values().map(|node| maker.node(node, numbering)).collect();
-        let queue: Vec<Job> = waiting
-            .iter()
-            .map(|job| Job {
-                id: job.id,
-                program: number(&self.jobs, job.id, &mut predictor.numbering),
-                priority: job.priority,
-                submitted_s: job.submitted_s,
-                slots: job.needs.units(job.cpus, unit),
-                // One that is released before its CPU is free starts later, and when is not known.
-                limit_s: job.limit_s.filter(|_| ahead == 0).unwrap_or(f64::INFINITY),
-            })
-            .collect();
+        let nodes: Vec<Node> = open.values().map(|node| input.node(node, numbering)).collect();
+        let queue: Vec<Job> = waiting.iter().map(|job| input.job(job, numbering)).collect();
         let places = Places { view, jobs: &by_id, nodes: &open };
         let Choice { mut releases, kept } = self.choose(&queue, &nodes, places, &predictor);
         if view.layout.selection.with_memory {
