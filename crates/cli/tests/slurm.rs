@@ -43,7 +43,7 @@ update*)
 *partition) echo "PartitionName=p OverSubscribe=NO" ;;
 *config)
     [ ! -e slow-config ] || exec sleep 200
-    [ ! -e fails ] || { echo "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)" >&2; exit 1; }
+    [ ! -e fails ] || { echo "Unable to contact slurm controller (connect failure)" >&2; exit 1; }
     printf 'SelectType = select/cons_tres\nSelectTypeParameters = CR_CPU\n'
     printf 'TaskPlugin = task/affinity\nTaskPluginParam = (null type)\nPlugStackConfig = /nowhere/plugstack.conf\n'
     ;;

@@ -1,9 +1,9 @@
 //! Which jobs of a batch start next on one machine.
 //!
 //! # Approach
-//! The longest jobs start first, so that none of them runs alone at the end. Among all that wait, the one is chosen that
-//! suits best what already runs, unless one job has to start now: one that takes as long as the whole rest would, spread
-//! evenly over the slots.
+//! The longest jobs start first, so that none of them runs alone at the end. Among all that wait, the one is chosen
+//! that suits best what already runs, unless one job has to start now: one that takes as long as the whole rest would,
+//! spread evenly over the slots.
 //!
 //! ```text
 //! share := (sum of expected times) / slots

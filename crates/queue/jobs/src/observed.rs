@@ -1,12 +1,12 @@
 //! What is known of programs: their runs, their CPI stacks, and what they did to each other on shared cores.
 //!
-//! Of each kind a bounded number is kept: the latest runs, the co-runners that were there longest, the programs that were
-//! seen last. Stacks, and what was learned on cores, are means by CPU time, in which all that was counted before weighs as
-//! [`STACK_MEMORY_S`] at most.
+//! Of each kind a bounded number is kept: the latest runs, the co-runners that were there longest, the programs that
+//! were seen last. Stacks, and what was learned on cores, are means by CPU time, in which all that was counted before
+//! weighs as [`STACK_MEMORY_S`] at most.
 //!
 //! # Terms and units
-//! *Program*: an executable, by a digest, and the user that runs it ([`ProgramKey`]). *Work*: what a program is asked to
-//! do, by a digest of its command line or script. Times are in seconds; points in time in seconds since 1970.
+//! *Program*: an executable, by a digest, and the user that runs it ([`ProgramKey`]). *Work*: what a program is asked
+//! to do, by a digest of its command line or script. Times are in seconds; points in time in seconds since 1970.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -61,8 +61,8 @@ const STACK_MEMORY_S: f64 = 600.0;
 pub struct NextTo {
     /// The processor on which it was learned, as its firmware names it.
     pub processor: String,
-    /// What it adds to the natural logarithm of the program's instructions per cycle; comparable with other co-runners of
-    /// the same program only.
+    /// What it adds to the natural logarithm of the program's instructions per cycle; comparable with other co-runners
+    /// of the same program only.
     pub ln: f64,
     /// CPU time of the program next to it, seconds.
     pub together_s: f64,

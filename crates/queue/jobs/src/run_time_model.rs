@@ -6,9 +6,10 @@
 //! `t(work) + Σ over co-runners q of f(q) · (g + v(p) + a(q) + d(p, q))`
 //!
 //! for a run of program p next to which q ran for the share f(q) of the time: g is what any co-runner costs, v how
-//! sensitive p is, a how much q disturbs, d what is special to the pair. Ridge regression leaves at 0 what no run speaks
-//! of. So an unknown program is as sensitive, and disturbs as much, as the average one; a pair that never ran together
-//! is the sum of its parts; and a work that ran once says nothing, as nothing says how long it takes otherwise.
+//! sensitive p is, a how much q disturbs, d what is special to the pair. Ridge regression leaves at 0 what no run
+//! speaks of. So an unknown program is as sensitive, and disturbs as much, as the average one; a pair that never ran
+//! together is the sum of its parts; and a work that ran once says nothing, as nothing says how long it takes
+//! otherwise.
 //!
 //! ```text
 //! rest := ln time of each run − ln slowdown from sharing CPUs evenly, where more are used than there are (Demand)

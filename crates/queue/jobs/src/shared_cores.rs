@@ -25,8 +25,8 @@ pub struct SharedCores {
 }
 
 impl SharedCores {
-    /// From all that was learned on a processor, for nodes on whose cores `width` programs run at a time. A program that
-    /// was seen next to one other only is left out: there is nothing to compare.
+    /// From all that was learned on a processor, for nodes on whose cores `width` programs run at a time. A program
+    /// that was seen next to one other only is left out: there is nothing to compare.
     #[must_use]
     pub fn new(
         observations: &Observations,

@@ -25,8 +25,8 @@ pub struct StackPredictor {
 }
 
 impl StackPredictor {
-    /// Predicts from the stacks of programs, in the order of their numbers, on nodes on whose cores `width` programs run
-    /// at a time.
+    /// Predicts from the stacks of programs, in the order of their numbers, on nodes on whose cores `width` programs
+    /// run at a time.
     ///
     /// # Errors
     /// [`StackError::Length`] when a stack has another number of components than the model.

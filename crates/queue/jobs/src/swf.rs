@@ -8,8 +8,8 @@
 //! which follow a line of the whole job.
 //!
 //! # Terms and units
-//! Times are in seconds from the start of the log. *Processors*: those that a job was given; if that is not known, those
-//! that it asked for.
+//! Times are in seconds from the start of the log. *Processors*: those that a job was given; if that is not known,
+//! those that it asked for.
 //!
 //! # Properties
 //! - What is written is read (`what_is_written_is_read`), and each bad line is named

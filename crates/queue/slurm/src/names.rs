@@ -17,8 +17,8 @@ pub fn check_partition(name: &str, there: &[String]) -> Result<(), UnknownName> 
     check("partition", name, there)
 }
 
-/// Refuses a QOS that Slurm does not have; `there`: those that it has. Where it knows none it cannot say: then a line says
-/// so.
+/// Refuses a QOS that Slurm does not have; `there`: those that it has. Where it knows none it cannot say: then a line
+/// says so.
 ///
 /// # Errors
 /// [`UnknownName`] when there are only others.

@@ -1,5 +1,5 @@
-//! The daemons of the nodes: which of them are asked ([`poller`]), whose answers are of use ([`requirements`]), and what
-//! these add to what is known of programs ([`reports`]).
+//! The daemons of the nodes: which of them are asked ([`poller`]), whose answers are of use ([`requirements`]), and
+//! what these add to what is known of programs ([`reports`]).
 
 mod poller;
 mod progress;

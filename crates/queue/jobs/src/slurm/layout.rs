@@ -3,8 +3,8 @@
 //! Administrators write all of it. It is read from lines of words `Name=value`, of which the first with a name counts:
 //! what may hold anything (`Reason`, `Comment`) comes last.
 //!
-//! Slurm gives CPUs in whole units: cores where nodes are described by cores and threads, sockets with `CR_Socket`. What
-//! is free on a node is counted in these units.
+//! Slurm gives CPUs in whole units: cores where nodes are described by cores and threads, sockets with `CR_Socket`.
+//! What is free on a node is counted in these units.
 //!
 //! ```text
 //! a node could take a job := it is of the job's partition, and has its units of CPUs, memory, disk and features

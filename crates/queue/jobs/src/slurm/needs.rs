@@ -1,7 +1,8 @@
 //! What a job needs of a node.
 //!
-//! Of all that Slurm lets a job ask for, this is understood: CPUs, memory, disk, features that all have to be there, and
-//! nodes to leave out. What a job asks for beyond that is named ([`Needs::other`]); its node is for Slurm to choose.
+//! Of all that Slurm lets a job ask for, this is understood: CPUs, memory, disk, features that all have to be there,
+//! and nodes to leave out. What a job asks for beyond that is named ([`Needs::other`]); its node is for Slurm to
+//! choose.
 //!
 //! # Properties
 //! - It is read, or said not to be understood (`what_a_job_needs_is_read_or_said_not_to_be_understood`).

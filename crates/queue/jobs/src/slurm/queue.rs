@@ -1,7 +1,7 @@
 //! The queue as `squeue --json` writes it.
 //!
-//! Releases of Slurm differ: a number is a JSON number, or an object that says whether it is set; a word is a string, or
-//! the first of a list. A field that is missing counts as not set; a job without number, user, state and time of
+//! Releases of Slurm differ: a number is a JSON number, or an object that says whether it is set; a word is a string,
+//! or the first of a list. A field that is missing counts as not set; a job without number, user, state and time of
 //! submission is not understood.
 
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! What is new in the sums that a node reports of a job.
 //!
 //! A node reports sums since a job's start, and the store adds up what it is given: so each answer is compared with
-//! what the store has already. A sum that has become smaller is that of a daemon that has begun anew. What is new adds up
-//! to what was reported last (`what_is_new_adds_up_to_what_was_reported_last`).
+//! what the store has already. A sum that has become smaller is that of a daemon that has begun anew. What is new adds
+//! up to what was reported last (`what_is_new_adds_up_to_what_was_reported_last`).
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Undoes assignments that did not work out.
 //!
 //! A job that was assigned a node asks for it by name. It is given back, so that Slurm starts it where it wants:
-//! - at once when Slurm holds it for good (`BadConstraints`: the node has changed since), with the priority that it had;
+//! - at once when Slurm holds it for good (`BadConstraints`: the node has changed since), with the priority that it
+//!   had;
 //! - at once after a requeue: the node may have failed;
 //! - when it did not start in time;
 //! - when the releaser ends.
