@@ -2,10 +2,10 @@
 
 use anyhow::Context;
 use serde::Serialize;
-use symbiont_experiments_host::theory::phases::mix::{self, Cores, Load};
-use symbiont_experiments_host::theory::phases::{Scheduler, Speedups};
 use symbiont_policy::Phases;
 use symbiont_report::number::counted;
+use symbiont_report::theory::mix::{self, Cores, Load};
+use symbiont_report::theory::{Scheduler, Speedups};
 use symbiont_topology::{PuId, Topology};
 
 use crate::args::AnalyzePhases;
@@ -83,17 +83,24 @@ fn cores(args: &AnalyzePhases) -> anyhow::Result<Cores> {
     const MOST: u32 = 4096;
     if let Some(line) = &args.machine {
         let topology = Topology::synthetic(line).context("what machine is that?")?;
-        return Ok(Cores::of(&topology)?);
+        return by_capacity(&topology);
     }
     if let Some(given) = &args.topology {
         let Described { topology, left_out } = described(given)?;
         left_out.iter().for_each(|what| note!("symbiont: left out: {what}"));
-        return Ok(Cores::of(&topology)?);
+        return by_capacity(&topology);
     }
     let count = args.cores.unwrap_or_default();
     anyhow::ensure!(count <= MOST, "--cores {count}: at most {MOST}");
     let one = (0..count).map(|core| if core == 0 { args.fast } else { 1.0 });
     Cores::new(one.collect()).with_context(|| format!("--cores {count} --fast {}", args.fast))
+}
+
+/// The cores of a machine by their capacity; the slowest have speed 1.
+fn by_capacity(topology: &Topology) -> anyhow::Result<Cores> {
+    let capacities = topology.cores().iter().map(|core| f64::from(core.capacity));
+    let slowest = capacities.clone().fold(f64::INFINITY, f64::min);
+    Ok(Cores::new(capacities.map(|capacity| capacity / slowest).collect())?)
 }
 
 fn threshold(asked: Option<f64>, cores: usize) -> f64 {

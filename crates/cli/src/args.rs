@@ -31,10 +31,7 @@ pub use advise::Advise;
 use anyhow::Context;
 pub use batch::{Batch, KeepJob, Order};
 #[cfg(feature = "bench")]
-pub use bench::{
-    Bench, BenchDetection, BenchLatency, BenchOpenmp, BenchOwn, BenchPairs, BenchPhases,
-    BenchSeniority, OwnCost, Part, Session,
-};
+pub use bench::{Bench, BenchLatency, BenchOpenmp, BenchPairs, BenchPhases, Part, Session};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 #[cfg(feature = "bench")]
 pub use compare::{BenchArgs, Compare};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use symbiont_campaign::harness::Progress;
+use symbiont_campaign::Progress;
 
 use crate::signals::asking_to_end;
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 use serde::Serialize;
-use symbiont_campaign::harness::{Error, Progress as _};
+use symbiont_campaign::{Error, Progress as _};
 use symbiont_experiments_host::hardware::MeasuredPairs;
 use symbiont_experiments_sim::Library;
 use symbiont_experiments_sim::measured_pairs::Matrix;
@@ -52,11 +52,11 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
         workload,
         pairs,
         prepare: &|builder, profiles, modes| {
-            let bar = Bar::new().map_err(|error| Error::Evaluation(error.to_string()))?;
+            let bar = Bar::new().map_err(Error::evaluation)?;
             let uses: Vec<_> = any_cores(modes).collect();
             let prepared = prepare(builder, profiles.iter().copied(), &uses, &args.kept, &bar);
             bar.end();
-            prepared.map_err(|error| Error::Evaluation(error.to_string()))
+            prepared.map_err(Error::evaluation)
         },
     };
     let idle = idle(&context.own, &uses(&wanted, &context))?;
@@ -167,7 +167,7 @@ fn wanted(args: &Reproduce) -> anyhow::Result<Vec<&'static Figure>> {
     if args.all {
         return Ok(all.collect());
     }
-    if let Some(paper) = args.paper.and_then(Paper::numbered) {
+    if let Some(paper) = args.paper {
         let wanted: Vec<_> = all.filter(|figure| figure.paper == paper).collect();
         ensure!(
             !wanted.is_empty(),
@@ -227,7 +227,7 @@ fn list(json: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     for paper in Paper::ALL {
-        say!("Paper {}: {}", paper as u8, paper.citation());
+        say!("Paper {}: {}", paper.name(), paper.citation());
         for listed in all.iter().filter(|listed| listed.paper == paper as u8) {
             let said = match (listed.title, listed.absent) {
                 (Some(title), _) => title.to_owned(),
@@ -272,9 +272,12 @@ mod tests {
     #[test]
     fn figures_are_asked_for_by_id_paper_or_all() {
         assert_eq!(asked(&["morad-tab4", "morad-fig6"]).unwrap(), ["morad-tab4", "morad-fig6"]);
-        assert!(asked(&["--paper", "2"]).unwrap().iter().all(|id| id.starts_with("morad-")));
-        let ours = asked(&["--paper", "5"]).unwrap();
-        assert!(!ours.is_empty() && ours.iter().all(|id| id.starts_with("symbiont-")), "{ours:?}");
+        for paper in Paper::ALL {
+            let ids = asked(&["--paper", paper.name()]).unwrap();
+            let own = |id: &&str| id.starts_with(&format!("{}-", paper.name()));
+            assert!(!ids.is_empty() && ids.iter().all(own), "{ids:?}");
+            assert_eq!(asked(&["--paper", paper.number()]).unwrap(), ids);
+        }
         assert_eq!(asked(&["--all"]).unwrap().len(), figures().count());
     }
 
@@ -329,7 +332,7 @@ mod tests {
         assert!(refused(&["morad-tab9"]).contains("'morad-tab9'; `symbiont reproduce --list`"));
         assert!(refused(&["feliu-fig4"]).contains("an input"));
         assert!(refused(&["settle-tab3"]).contains("symbiont machines xsim"));
-        assert!(refused(&["--paper", "7"]).contains("0..=5"));
+        assert!(refused(&["--paper", "7"]).contains("feliu, peternier, morad"));
         assert!(refused(&[]).contains("required"));
         assert!(refused(&["morad-tab4", "--all"]).contains("cannot be used with"));
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
+use symbiont_experiments_host::harness::Machine;
 use symbiont_experiments_sim::training::real::{Real, Trainee};
 use symbiont_experiments_sim::training::simulated::{NOPS, Simulated, nops};
 use symbiont_experiments_sim::training::{self, Captured, Evaluation, Site, Size, TrainingOptions};
@@ -124,7 +125,8 @@ fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
     let scratch: PathBuf = std::path::absolute(options.output.join("state"))?;
     let core = cpus.first().and_then(|cpu| Some(host.core_of(*cpu)?.kind)).unwrap_or_default();
     let name = fitting.name().to_owned();
-    let site = Real::new(read.job, fitting.into_catalogue(), (cpus, core), name, scratch);
+    let facts = Machine::measured_in(&options.output)?.facts();
+    let site = Real::new(read.job, fitting.into_catalogue(), (cpus, core), (name, facts), scratch);
     train(&site, &options, Figures::Measured, args.json)
 }
 

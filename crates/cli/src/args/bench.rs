@@ -14,11 +14,7 @@ pub enum Bench {
     Pairs(BenchPairs),
     Phases(BenchPhases),
     Latency(BenchLatency),
-    Detection(BenchDetection),
     Openmp(BenchOpenmp),
-    Seniority(BenchSeniority),
-    #[command(name = "self", hide = true)]
-    Own(BenchOwn),
 }
 
 /// In whose session programs run.
@@ -146,28 +142,6 @@ pub struct BenchLatency {
     pub json: bool,
 }
 
-/// How rightly and how soon serial and parallel phases are seen
-///
-/// Nine minutes. Runs the synthetic benchmark with phases of 2 ms to 1 s and compares when each
-/// of them was with the manager's estimate of the program: read from the
-/// scheduler's accounts once per quantum, and from its tracepoints (as root).
-#[derive(Debug, Args)]
-pub struct BenchDetection {
-    /// Folder of the report and of the raw runs [default: report/detection, or
-    /// report/detection-short]
-    #[arg(long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// Two minutes instead
-    #[arg(long)]
-    pub short: bool,
-    /// Seed of the order of runs and of the programs' phases
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Write the report's data to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// Serial phases first for real parallel programs: OpenMP kernels in all pairs
 ///
 /// Nine minutes. Builds well-known kernels (with cc and OpenMP), and runs each pair in
@@ -208,57 +182,4 @@ pub struct BenchOpenmp {
     /// Write the report's data to standard output as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// Turns of parallel programs under `phases`: do they act, and does any program starve?
-///
-/// Nine minutes. Programs that are parallel all the time run side by side under `stay` and
-/// under `phases` with two timeouts; then several of them for a minute, alone and co-running with a
-/// serial program without an end. All figures are of CPU time, so that they hold
-/// on a busy machine too; only context switches need a quiet one.
-#[derive(Debug, Args)]
-pub struct BenchSeniority {
-    /// Folder of the report and of the raw runs [default: report/seniority, or
-    /// report/seniority-short]
-    #[arg(long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// Two minutes instead
-    #[arg(long)]
-    pub short: bool,
-    /// Seed of the order of runs
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Write the report's data to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// What Symbiont itself costs, for its developers
-#[derive(Debug, Args)]
-pub struct BenchOwn {
-    /// What is measured
-    #[arg(value_enum)]
-    pub cost: OwnCost,
-    /// Folder of the report and of the raw runs [default: report/ and the name of what is measured, with
-    /// -short behind it as it applies]
-    #[arg(long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// A minute or less instead of the whole campaign
-    #[arg(long)]
-    pub short: bool,
-    /// Seed of the order of runs
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Write the report's data to standard output as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// A cost of Symbiont itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OwnCost {
-    /// Managing: CPU time, memory and lateness at 8 to 2,048 threads (9 minutes)
-    Overhead,
-    /// Counting events: CPU time and kernel memory at 16 to 1,024 threads (2 minutes)
-    Counters,
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use symbiont_reproduce::Paper;
 
 use super::Kept;
 use super::profiles::usual_profiles;
@@ -18,19 +20,17 @@ use super::profiles::usual_profiles;
 Examples:
   symbiont reproduce --list
   symbiont reproduce morad-tab4
-  symbiont reproduce --paper 2 --quick
-  symbiont reproduce --paper 1 --programs my-programs.map
+  symbiont reproduce --paper morad --quick
+  symbiont reproduce --paper peternier --programs my-programs.map
   symbiont reproduce --all")]
 pub struct Reproduce {
     /// Figures, as `--list` names them
     #[arg(value_name = "ID", conflicts_with_all = ["paper", "all", "list"],
           required_unless_present_any = ["paper", "all", "list"])]
     pub figures: Vec<String>,
-    /// All figures of a paper: 0 Feliu, 1 Peternier, 2 Morad, 3 Navarro, 4 Settle;
-    /// 5: ours, which no paper has
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=5),
-          conflicts_with_all = ["all", "list"])]
-    pub paper: Option<u8>,
+    /// All figures of a paper, by its first author; symbiont: ours, which no paper has
+    #[arg(long, value_name = "NAME", value_parser = paper(), conflicts_with_all = ["all", "list"])]
+    pub paper: Option<Paper>,
     /// All figures of all papers
     #[arg(long, conflicts_with = "list")]
     pub all: bool,
@@ -71,4 +71,11 @@ pub struct Reproduce {
     /// Write the list, or the report's data, to standard output as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Papers by name; by number, too, as earlier versions had them.
+fn paper() -> impl TypedValueParser<Value = Paper> {
+    let names = Paper::ALL.map(|paper| PossibleValue::new(paper.name()).alias(paper.number()));
+    PossibleValuesParser::new(names)
+        .try_map(|name| Paper::named(&name).ok_or_else(|| format!("no paper is called {name}")))
 }

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use symbiont_campaign::harness::{Programs, Progress};
+use symbiont_campaign::Progress;
+use symbiont_experiments_host::harness::Programs;
 use symbiont_experiments_host::pairs::names::{of_user, own};
 use symbiont_experiments_host::pairs::{self, PairsOptions};
 

@@ -34,9 +34,9 @@
 //!   (`equal_contenders_are_rarely_found_different`, `a_difference_of_five_percent_is_mostly_found`).
 
 mod compare;
-pub mod harness;
-mod rate;
-mod real;
+mod error;
+mod journal;
+mod progress;
 mod repeats;
 mod rounds;
 mod runner;
@@ -52,13 +52,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use compare::{Loser, Metric, Row, Rows};
-pub use real::{ATTEMPTS, Measure, Measured, Place, Site};
+pub use error::Error;
+pub use journal::{Journal, make_folder, read_json};
+pub use progress::Progress;
 pub use repeats::{Decision, Repeats};
 pub use rounds::{InRound, Rounds};
 pub use runner::carry_out;
 pub use store::digest;
-
-use crate::harness::Error;
 
 /// Something that is measured run by run.
 pub trait Experiment: Sync {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::store::{Store, key};
 use super::{Done, Experiment, Finished};
-use crate::harness::{Error, Progress};
+use crate::{Error, Progress};
 
 /// How often is looked whether the experiment is to stop.
 const SLICE: Duration = Duration::from_millis(200);

@@ -7,7 +7,6 @@ use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 
 use super::*;
-use crate::harness::Progress;
 use symbiont_report::stats::mean;
 
 /// Measures gains of a few machines until they are decided.
@@ -146,7 +145,7 @@ fn a_failed_run_ends_the_experiment_and_what_was_finished_is_kept() {
         fn carry_out(&self, run: &ToyRun, stop: &AtomicBool) -> Result<f64, Error> {
             match run.machine {
                 0 => self.0.carry_out(run, stop),
-                _ => Err(Error::Evaluation("no such machine".to_owned())),
+                _ => Err(Error::evaluation("no such machine")),
             }
         }
         fn cost(&self, run: &ToyRun) -> Duration {
@@ -331,8 +330,8 @@ fn what_is_no_folder_is_named() {
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     for output in [file.clone(), file.join("out"), file.join("deeper/out")] {
-        let error = Site::new(&output, Repeats::exactly(1), 1).unwrap_err().to_string();
+        let error = make_folder(&output).unwrap_err().to_string();
         assert_eq!(error, format!("{} is not a folder", file.display()));
     }
-    assert!(Site::new(&folder.path().join("new/out"), Repeats::exactly(1), 1).is_ok());
+    assert!(make_folder(&folder.path().join("new/out")).is_ok());
 }

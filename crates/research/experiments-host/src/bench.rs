@@ -43,9 +43,10 @@ use serde::{Deserialize, Serialize};
 
 pub use noise::Noise;
 
-use symbiont_campaign::harness::{self, Error, Machine, Progress, read_json, read_report, scratch};
+use crate::harness::{self, Machine, read_report, scratch};
 use symbiont_campaign::{
-    Decision, Done, Experiment, Metric, Repeats, Row, Rows, carry_out, digest,
+    Decision, Done, Error, Experiment, Metric, Progress, Repeats, Row, Rows, carry_out, digest,
+    read_json,
 };
 use symbiont_report::Report;
 
@@ -168,7 +169,7 @@ impl Comparison<'_> {
         words: &[String],
         folder: &Path,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<harness::Finished, Error> {
+    ) -> Result<Duration, Error> {
         let (out, err) = (folder.join("stdout"), folder.join("stderr"));
         harness::run(words, &out, &err, self.options.limit, cancelled)
     }
@@ -182,8 +183,7 @@ impl Comparison<'_> {
     ) -> Result<BenchRecord, Error> {
         let folder = scratch(&self.options.output)?;
         let jobs = folder.path().join("jobs.toml");
-        let unwritable = |error: toml::ser::Error| Error::Evaluation(error.to_string());
-        let text = toml::to_string(&JobFile::of(commands)).map_err(unwritable)?;
+        let text = toml::to_string(&JobFile::of(commands)).map_err(Error::evaluation)?;
         fs::write(&jobs, text).map_err(Error::io(&jobs))?;
         let mut words = self.manager(contender, folder.path());
         words.push(format!("--job={}", jobs.display()));

@@ -25,10 +25,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use symbiont_synth::{many, requests};
 
-use symbiont_campaign::harness::{
-    self, Check, Daemon, Error, Programs, Progress, TIMEOUT, Verdict, read_json,
-};
-use symbiont_campaign::{Decision, Finished, InRound, Measure, Place, Repeats, Site};
+use crate::harness::{self, Check, Daemon, Measure, Place, Programs, Site, TIMEOUT, Verdict};
+use symbiont_campaign::{Decision, Error, Finished, InRound, Progress, Repeats, read_json};
 use symbiont_report::stats::{Estimate, Interval, StatsError, mean_estimate};
 use symbiont_report::{Block, Column, Report, Table};
 
@@ -245,7 +243,6 @@ fn ratio(done: &[Done], case: Case, of: Of) -> Result<Option<Estimate>, StatsErr
 }
 
 fn page(done: &[Done]) -> Result<Report, Error> {
-    let wrong = |error: StatsError| Error::Evaluation(error.to_string());
     let mut checks = Vec::new();
     let columns = vec![
         Column::text("Case"),
@@ -260,9 +257,8 @@ fn page(done: &[Done]) -> Result<Report, Error> {
         let mut rows = (vec![case.name().into()], vec![case.name().into()]);
         for (name, of) in FIGURES {
             let values = values(done, case, of);
-            let mean =
-                if values.is_empty() { None } else { Some(mean_estimate(&values).map_err(wrong)?) };
-            let ratio = ratio(done, case, of).map_err(wrong)?;
+            let mean = if values.is_empty() { None } else { Some(mean_estimate(&values)?) };
+            let ratio = ratio(done, case, of)?;
             rows.0.push(mean.into());
             rows.1.push(ratio.into());
             let checked = case == Case::Latency && TAIL.iter().any(|tail| tail.0 == name);

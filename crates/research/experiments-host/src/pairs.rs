@@ -44,9 +44,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::harness::{Programs, Site};
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::harness::{Error, Programs, Progress, make_folder};
-use symbiont_campaign::{Repeats, Site};
+use symbiont_campaign::{Error, Progress, Repeats, make_folder};
 use symbiont_linux::actuate::allowed;
 use symbiont_report::Report;
 use symbiont_report::stats::Estimate;

@@ -49,6 +49,8 @@ pub mod steady;
 mod tests;
 mod timeline;
 pub mod training;
+#[cfg(test)]
+mod turns;
 mod workload;
 
 pub use cache::{Cache, Trouble};

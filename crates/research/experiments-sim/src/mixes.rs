@@ -48,8 +48,7 @@ use symbiont_topology::CpuSet;
 use super::co_runs::CoRuns;
 use super::{Decision, Runner, Setup, Shown, SimulateError, alternating};
 use crate::training::Models;
-use symbiont_campaign::harness::Error;
-use symbiont_campaign::{Done, Experiment, Finished, Metric, Repeats, Row, Rows, digest};
+use symbiont_campaign::{Done, Error, Experiment, Finished, Metric, Repeats, Row, Rows, digest};
 
 /// Programs that run together.
 #[derive(Debug, Clone, PartialEq)]
@@ -263,12 +262,12 @@ pub fn rows(mixes: &[Mix], finished: &[Finished<Run, MixRecord>]) -> Rows {
 impl<'p> Mixes<'_, 'p> {
     fn mix(&self, name: &str) -> Result<&Mix, Error> {
         let found = self.mixes.iter().find(|mix| mix.name == name);
-        found.ok_or_else(|| Error::Evaluation(format!("there is no mix {name}")))
+        found.ok_or_else(|| Error::evaluation(format!("there is no mix {name}")))
     }
 
     fn contender(&self, name: &str) -> Result<&Contender, Error> {
         let found = self.contenders.iter().find(|contender| contender.name == name);
-        found.ok_or_else(|| Error::Evaluation(format!("there is no contender {name}")))
+        found.ok_or_else(|| Error::evaluation(format!("there is no contender {name}")))
     }
 
     /// The contenders of a repeat of the mix at this place.
@@ -289,7 +288,7 @@ impl<'p> Mixes<'_, 'p> {
         let (Some(known), true) = (&settings.models, contender.left_out) else {
             return Ok(settings);
         };
-        let missing = || Error::Evaluation("there are no models without programs".to_owned());
+        let missing = || Error::evaluation("there are no models without programs");
         let cores = self.builder.description().topology.cores().iter();
         let width = cores.map(|core| core.cpus.intersection(&mix.allowed).len()).max().unwrap_or(1);
         let mut models = self.models.iter();

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::Error;
 use symbiont_control::ControlError;
 use symbiont_machine::Signals;
 use symbiont_policy::{Entry, SetError, Settings, UnknownPolicy, find};
@@ -179,7 +179,7 @@ pub enum SimulateError {
 
 impl From<SimulateError> for Error {
     fn from(error: SimulateError) -> Self {
-        Self::Simulated(error.into())
+        Self::Run(error.into())
     }
 }
 

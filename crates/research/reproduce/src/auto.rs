@@ -20,8 +20,7 @@ use super::figure::{Drawn, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::trained::{Knowledge, train};
 use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats, Rows};
+use symbiont_campaign::{Error, Metric, Progress, Repeats, Rows};
 use symbiont_experiments_sim::code::described;
 use symbiont_experiments_sim::mixes::{Contender, Mix, Phased, deal};
 use symbiont_experiments_sim::training::simulated::catalogue;
@@ -117,7 +116,8 @@ impl Source for Auto {
         let profiles = context.profiles(&programs)?;
         let mut reproduced = Reproduced::default();
         for (name, smt) in MACHINES {
-            let description = super::described(name)?.restricted(None, smt).map_err(failed)?;
+            let description =
+                super::described(name)?.restricted(None, smt).map_err(Error::evaluation)?;
             let known = knowledge(&description, &profiles, context, progress)?;
             let ready = Ready::new(description, &profiles, &[1, 2], context)?;
             let description = ready.builder.description();
@@ -147,10 +147,6 @@ impl Source for Auto {
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::Evaluation(error.to_string())
-}
-
 /// A model of pairs on the machine's first core type; none where its counters give no stacks.
 pub(super) fn knowledge(
     machine: &Description,
@@ -158,11 +154,12 @@ pub(super) fn knowledge(
     context: &Context<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Knowledge, Error> {
-    if Components::of(&catalogue(machine).map_err(failed)?, Depth::Coarse.sum()).is_err() {
+    if Components::of(&catalogue(machine).map_err(Error::evaluation)?, Depth::Coarse.sum()).is_err()
+    {
         return Ok(Knowledge::default());
     }
     let kind = machine.core_types.first().map(|core| core.kind).unwrap_or_default();
-    let core = machine.clone().of_type(kind).map_err(failed)?;
+    let core = machine.clone().of_type(kind).map_err(Error::evaluation)?;
     Ok(Knowledge::of(&train(core, 2, profiles, &TRAINING, context, progress)?))
 }
 

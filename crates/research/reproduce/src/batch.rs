@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::batch::Batch;
 use symbiont_experiments_sim::cluster::PairTable;
 use symbiont_experiments_sim::code::described;
@@ -91,14 +91,13 @@ impl Source for Batches {
         // All, however little is run: no two jobs of a batch are of one program.
         let programs = context.all_programs(CPU2006_AND_2017);
         let profiles = context.profiles(&programs)?;
-        let wrong = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
         progress.begin(MACHINES.len() * batches, None, Duration::ZERO);
         let mut reproduced = Reproduced::default();
         for name in MACHINES {
             let machine = super::described(name)?;
-            let table = PairTable::simulated(&machine, &profiles).map_err(|error| wrong(&error))?;
+            let table = PairTable::simulated(&machine, &profiles).map_err(Error::evaluation)?;
             let alike = PairTable::new(&vec![vec![1.0; table.programs()]; table.programs()])
-                .map_err(|error| wrong(&error))?;
+                .map_err(Error::evaluation)?;
             let mut saved = Vec::new();
             for seed in 0..batches as u64 {
                 if progress.cancelled() {
@@ -108,7 +107,7 @@ impl Source for Batches {
                 saved.push(Saved::of(&table, &alike, context.seed ^ seed));
                 progress.done();
             }
-            for (figure, points) in points(name, saved).map_err(|error| wrong(&error))? {
+            for (figure, points) in points(name, saved).map_err(Error::evaluation)? {
                 reproduced.points.entry(figure).or_default().extend(points);
             }
             reproduced.facts.push(described(&machine));

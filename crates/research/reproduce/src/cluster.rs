@@ -15,7 +15,7 @@ use symbiont_jobs::{Predict, Rules};
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::{Context, Effort, GivenWorkload, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::code::described;
 use symbiont_report::stats::{Estimate, mean_estimate};
 
@@ -105,11 +105,10 @@ impl Source for Queue {
         };
         let machine = super::described(MACHINE)?;
         let programs = context.programs(CPU2006_AND_2017);
-        let wrong = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
         let table = PairTable::simulated(&machine, &context.profiles(&programs)?)
-            .map_err(|error| wrong(&error))?;
+            .map_err(Error::evaluation)?;
         let alike = PairTable::new(&vec![vec![1.0; table.programs()]; table.programs()])
-            .map_err(|error| wrong(&error))?;
+            .map_err(Error::evaluation)?;
         let loads = [("as many jobs as slots can do", 1.0), ("twice as many", 2.0)];
         progress.begin(loads.len() * size.seeds as usize, None, Duration::ZERO);
         let mut reproduced = Reproduced::default();
@@ -129,7 +128,7 @@ impl Source for Queue {
                 rounds.push(round);
                 progress.done();
             }
-            points(name, &rounds, &mut reproduced).map_err(|error| wrong(&error))?;
+            points(name, &rounds, &mut reproduced).map_err(Error::evaluation)?;
         }
         let (all, nodes) = workload(&size, log, &table, 1.0, context.seed);
         let (took, queued) = decision(all, nodes, &table);

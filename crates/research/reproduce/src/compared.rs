@@ -9,8 +9,7 @@ use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::TableBuilder;
 
 use super::Context;
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Finished, Repeats, Rows, carry_out, digest};
+use symbiont_campaign::{Error, Finished, Progress, Repeats, Rows, carry_out, digest};
 use symbiont_experiments_sim::code::{CODE, machine, profile};
 use symbiont_experiments_sim::mixes::{Contender, Mix, MixRecord, Mixes, Run, rows};
 use symbiont_experiments_sim::training::Models;
@@ -69,7 +68,7 @@ impl<'p> Ready<'p> {
 
     /// The profile of a program.
     pub fn profile(&self, program: &str) -> Result<&'p Profile, Error> {
-        let missing = || Error::Evaluation(format!("there is no profile of {program}"));
+        let missing = || Error::evaluation(format!("there is no profile of {program}"));
         self.profiles.get(program).ok_or_else(missing)
     }
 

@@ -3,6 +3,8 @@
 mod accuracy;
 mod bound;
 mod figures;
+mod halves;
+mod smt8;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,37 +14,30 @@ use symbiont_profile::Profile;
 use symbiont_sim_fast::description::{Costs, Description};
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 
-#[cfg(test)]
-pub(super) use self::accuracy::FORWARD;
 use self::bound::search;
 pub(super) use self::figures::of_cores;
-#[cfg(test)]
-pub(super) use self::figures::{ANTT, STP, Said, place};
 use self::figures::{FIGURES, points, together};
+pub use self::halves::Halves;
+pub use self::smt8::Smt8;
 use super::compared::{Comparison, Ready};
 use super::figure::{Figure, Point};
 use super::own::{CPU2006, ProgramUse};
 use super::trained::{Knowledge, explore, train};
 use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::Repeats;
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress, Repeats};
 use symbiont_experiments_sim::code::described;
 use symbiont_experiments_sim::mixes::{Contender, Mix, draw};
 use symbiont_experiments_sim::training::{self, Throughputs};
 use symbiont_experiments_sim::{Decision, Shown};
+pub(super) use symbiont_report::published::feliu::RANDOM;
+use symbiont_report::published::feliu::{L1, NUMA, ORACLE, OS, SYMBIOTIC};
 
 /// Symbiotic scheduling, simulated.
 #[derive(Debug)]
 pub struct Symbiotic;
 
 pub(super) const POWER8: &str = "power8-s812l";
-pub(super) const RANDOM: &str = "random";
-const OS: &str = "OS";
-const L1: &str = "L1 bandwidth";
-const PUBLISHED: &str = "symbiotic";
 const ONLINE: &str = "symbiotic-online";
-const NUMA: &str = "symbiotic-numa";
-const ORACLE: &str = "oracle";
 const STATIC: &str = "best static grouping found";
 const SHUFFLED: &str = "symbiotic (measurements shuffled)";
 const PRIVATE: &str = "symbiotic (private units and caches)";
@@ -179,7 +174,7 @@ fn with_groups(
     let known = explore(core, width, profiles, &size, context, &next, progress)?;
     for mix in mixes {
         mix.groups = of(mix, &known).map_err(|missing| {
-            Error::Evaluation(format!("{}: {} groups gave no throughput", mix.name, missing.len()))
+            Error::evaluation(format!("{}: {} groups gave no throughput", mix.name, missing.len()))
         })?;
     }
     Ok(())
@@ -203,7 +198,7 @@ fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
         Contender::new(RANDOM, "random"),
         Contender::new(OS, "stay"),
         Contender::new(L1, "l1-bandwidth"),
-        paid(true, Contender { watched: true, ..symbiotic(PUBLISHED, "symbiotic") }),
+        paid(true, Contender { watched: true, ..symbiotic(SYMBIOTIC, "symbiotic") }),
         paid(false, symbiotic(ONLINE, "symbiotic-online")),
         paid(true, symbiotic(NUMA, "symbiotic-numa")),
     ];

@@ -15,8 +15,7 @@ use super::figure::{Drawn, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::trained::Knowledge;
 use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats, Rows};
+use symbiont_campaign::{Error, Metric, Progress, Repeats, Rows};
 use symbiont_experiments_sim::Shown;
 use symbiont_experiments_sim::code::described;
 use symbiont_experiments_sim::mixes::{Contender, Mix, deal};
@@ -75,9 +74,8 @@ impl Source for Learned {
         let profiles = context.profiles(&programs)?;
         let mut reproduced = Reproduced::default();
         for (name, smt) in MACHINES {
-            let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
             let machine = super::described(name)?;
-            let description = machine.restricted(None, smt).map_err(|error| failed(&error))?;
+            let description = machine.restricted(None, smt).map_err(Error::evaluation)?;
             let known = knowledge(&description, &profiles, context, progress)?;
             let ready = Ready::new(description, &profiles, &[1, 2], context)?;
             let description = ready.builder.description();

@@ -38,19 +38,15 @@ mod compared;
 mod feliu;
 mod figure;
 mod forms;
-mod halves;
 mod learned;
 mod measured_pairs;
+mod morad;
 mod navarro;
 mod noise;
-mod openmp;
 pub mod own;
 mod page;
 mod peternier;
-mod seniority;
-mod serial_phases;
 mod settle;
-mod smt8;
 #[cfg(test)]
 mod tests;
 mod trained;
@@ -70,7 +66,7 @@ pub use page::{page, summary};
 pub use verdict::{Overall, Score, Tally, Verdict, magnitude, scores};
 
 use own::{OwnPrograms, ProgramUse, Suite};
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::measured_pairs::Matrix;
 use symbiont_experiments_sim::{Kind, Library};
 
@@ -148,11 +144,11 @@ impl Context<'_> {
         let is_lacking = |name: &String| self.own.get(name).is_none();
         let has_none = self.library.of_kind(Kind::Program).next().is_none();
         if names.is_empty() || (has_none && names.iter().any(is_lacking)) {
-            return Err(Error::Evaluation(NO_PROFILES.to_owned()));
+            return Err(Error::evaluation(NO_PROFILES));
         }
         let ours = names.iter().map(String::as_str).filter(|name| self.own.get(name).is_none());
         let profiles = self.library.load_all(ours);
-        let mut profiles = profiles.map_err(|error| Error::Evaluation(error.to_string()))?;
+        let mut profiles = profiles.map_err(Error::evaluation)?;
         let given = names
             .iter()
             .filter_map(|name| Some((name.clone(), self.own.get(name)?.profile.clone())));
@@ -174,7 +170,7 @@ fn on_path(program: &str) -> bool {
 
 /// A machine of the simulator.
 fn described(name: &str) -> Result<Description, Error> {
-    Description::named(name).map_err(|error| Error::Evaluation(error.to_string()))
+    Description::named(name).map_err(Error::evaluation)
 }
 
 /// What a source gave.
@@ -224,17 +220,17 @@ pub trait Source: Sync {
 
 /// All sources. A new one is a new file and a line here.
 pub const SOURCES: &[&dyn Source] = &[
-    &serial_phases::SerialPhases,
-    &openmp::Openmp,
-    &seniority::Seniority,
+    &morad::SerialPhases,
+    &morad::Openmp,
+    &morad::Seniority,
     &navarro::Hysched,
     &peternier::WorkOver,
     &peternier::Overhead,
     &settle::ActivityVectors,
     &settle::OnThisMachine,
     &feliu::Symbiotic,
-    &halves::Halves,
-    &smt8::Smt8,
+    &feliu::Halves,
+    &feliu::Smt8,
     &forms::Forms,
     &auto::Auto,
     &learned::Learned,
@@ -304,7 +300,7 @@ pub fn reproduce(
         all.push((source, source.reproduce(context, progress)?));
     }
     if let (true, Some((_, what))) = (all.is_empty(), lacking.first()) {
-        return Err(Error::Evaluation(what.clone()));
+        return Err(Error::evaluation(what.clone()));
     }
     let figures = judged(&all, is_wanted);
     let made: Vec<&'static Figure> = figures.iter().map(|(figure, _)| *figure).collect();

@@ -10,8 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Done, Experiment, carry_out, digest};
+use symbiont_campaign::{Done, Error, Experiment, Progress, carry_out, digest};
 use symbiont_experiments_sim::Shown;
 use symbiont_experiments_sim::code::CODE;
 use symbiont_experiments_sim::measured_pairs::{
@@ -135,18 +134,17 @@ impl Trials<'_> {
 }
 
 fn rival(name: &str) -> Result<Rival, Error> {
-    let failed = |error: &dyn fmt::Display| Error::Evaluation(error.to_string());
     let policy = if name.starts_with(LEARNED) { LEARNED } else { name };
-    let mut rival = Rival::new(find(policy).map_err(|error| failed(&error))?);
+    let mut rival = Rival::new(find(policy).map_err(Error::evaluation)?);
     let settings = rival.settings.clone();
     match name {
         BY_THREAD => {
             let set = settings.with(&Learned::BY, &LearnedBy::Thread);
-            rival.settings = set.map_err(|error| failed(&error))?;
+            rival.settings = set.map_err(Error::evaluation)?;
         }
         GREEDY => {
             let set = settings.with(&Learned::EXPLORE, &false);
-            rival.settings = set.map_err(|error| failed(&error))?;
+            rival.settings = set.map_err(Error::evaluation)?;
         }
         SHUFFLED => rival.shown = Shown::Shuffled,
         _ => {}
@@ -175,7 +173,7 @@ impl Experiment for Trials<'_> {
     fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<Vec<Sums>, Error> {
         let matrix = self.matrices.get(run.matrix.as_str()).copied();
         let matrix =
-            matrix.ok_or_else(|| Error::Evaluation(format!("no matrix {}", run.matrix)))?;
+            matrix.ok_or_else(|| Error::evaluation(format!("no matrix {}", run.matrix)))?;
         let trial = Trial {
             matrix,
             interacts: run.rival != ALIKE,
@@ -186,7 +184,7 @@ impl Experiment for Trials<'_> {
             seed: self.seed,
         };
         let sums = trial.mix(&rival(&run.rival)?, run.mix);
-        sums.map_err(|error| Error::Evaluation(error.to_string()))
+        sums.map_err(Error::evaluation)
     }
 
     fn cost(&self, run: &Run) -> Duration {
@@ -243,8 +241,7 @@ fn points(trials: &Trials<'_>, done: &[Done<Trials<'_>>]) -> Result<Vec<Point>, 
     let mut points = Vec::new();
     for (run, sums) in &mixes {
         for (at, until) in trials.size.until.iter().enumerate() {
-            let estimate =
-                captured(sums, at, trials.seed).map_err(|e| Error::Evaluation(e.to_string()))?;
+            let estimate = captured(sums, at, trials.seed).map_err(Error::evaluation)?;
             let place =
                 format!("{}, {} threads, {}, {until} s", run.matrix, run.threads, run.scene);
             let mut point = Point::new(&run.rival, place, estimate);

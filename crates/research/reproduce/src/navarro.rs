@@ -9,14 +9,13 @@ use symbiont_sim_fast::fast::TableBuilder;
 use super::figure::{Drawn, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Finished, Metric, Rows, carry_out, digest};
+use symbiont_campaign::{Error, Finished, Metric, Progress, Rows, carry_out, digest};
 use symbiont_experiments_sim::code::{CODE, described, machine, profile};
 use symbiont_experiments_sim::hysched::{
     BEST, Contender, FINEST, HyschedRecord, Run, Size, Trial, alone, categories, finding, premises,
     rows,
 };
-use symbiont_report::published::hysched::{CHANGES, GAIN, L1_GAIN, TABLE_1, TABLE_2};
+use symbiont_report::published::navarro::{CHANGES, GAIN, L1_GAIN, TABLE_1, TABLE_2};
 use symbiont_report::stats::{Estimate, Interval, ratio_of_means};
 
 /// Hy-Sched, simulated.

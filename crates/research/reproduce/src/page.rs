@@ -103,7 +103,7 @@ fn index(outcome: &Outcome) -> Table {
     for (figure, points) in &outcome.figures {
         let mut row = vec![
             figure.id.into(),
-            format!("{}, {}", figure.paper.prefix(), figure.place).into(),
+            format!("{}, {}", figure.paper.name(), figure.place).into(),
             figure.title.into(),
         ];
         if outcome.effort == Effort::Full {
@@ -135,7 +135,7 @@ fn papers(outcome: &Outcome) -> Table {
     for (paper, score) in scores(&outcome.figures) {
         let of = |verdict| score.figures.get(&verdict).map_or(0, |count| *count as u64);
         let figures = Overall::ALL.map(|verdict| Cell::from(of(verdict)));
-        let row = std::iter::once(paper.prefix().into()).chain(figures).chain(counts(score.values));
+        let row = std::iter::once(paper.name().into()).chain(figures).chain(counts(score.values));
         table.row(row.collect());
     }
     table
@@ -316,11 +316,11 @@ fn absent(lacking: &[(&Figure, String)]) -> Table {
     ];
     let mut table = Table::new("absent", "Figures that are not reproduced", columns);
     for (figure, what) in lacking {
-        let published = format!("{}, {}", figure.paper.prefix(), figure.place);
+        let published = format!("{}, {}", figure.paper.name(), figure.place);
         table.row(vec![figure.id.into(), published.into(), what.as_str().into()]);
     }
     for absent in ABSENT {
-        let published = format!("{}, {}", absent.paper.prefix(), absent.place);
+        let published = format!("{}, {}", absent.paper.name(), absent.place);
         table.row(vec![absent.id.into(), published.into(), Value::from(absent.why).into()]);
     }
     table

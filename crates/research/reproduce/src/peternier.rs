@@ -10,8 +10,8 @@ mod tests;
 use super::figure::{Drawn, Figure, Paper};
 use super::own::ProgramUse;
 use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_report::published::workover::TABLES;
+use symbiont_campaign::{Error, Progress};
+use symbiont_report::published::peternier::TABLES;
 
 pub use real::Overhead;
 

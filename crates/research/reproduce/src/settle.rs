@@ -26,7 +26,7 @@ use super::figure::{Drawn, Figure, Paper};
 use super::own::ProgramUse;
 use super::{Context, Effort, Reproduced, Source, described};
 pub use real::OnThisMachine;
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::code::described as said_of;
 
 use linux::Intervals;

@@ -11,16 +11,11 @@ use symbiont_sim_fast::fast::TableBuilder;
 use symbiont_sim_fast::machine::Errors;
 
 use super::Context;
-use symbiont_campaign::digest;
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress, digest};
 use symbiont_experiments_sim::mixes::Contender;
 use symbiont_experiments_sim::training::simulated::Simulated;
 use symbiont_experiments_sim::training::{self, Evaluated, LeftOut, Size, Throughputs};
 use symbiont_training::Weighting;
-
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::Evaluation(error.to_string())
-}
 
 /// Carries training runs out on a core of so many threads, and hands them to `then`.
 fn on_core<T>(
@@ -31,11 +26,12 @@ fn on_core<T>(
     context: &Context<'_>,
     then: impl FnOnce(&Simulated<'_, '_>, &training::TrainingOptions) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let builder = TableBuilder::new(machine.restricted(Some(1), Some(width)).map_err(failed)?);
+    let builder =
+        TableBuilder::new(machine.restricted(Some(1), Some(width)).map_err(Error::evaluation)?);
     let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= width as u32).collect();
     (context.prepare)(&builder, &profiles.values().collect::<Vec<_>>(), &modes)?;
     let by = (Errors::default(), context.seed, context.workers);
-    let site = Simulated::new(&builder, profiles, by).map_err(failed)?;
+    let site = Simulated::new(&builder, profiles, by).map_err(Error::evaluation)?;
     let options = training::TrainingOptions {
         output: context.records.clone(),
         programs: profiles.keys().cloned().collect(),

@@ -5,7 +5,7 @@ use rand::Rng;
 use tempfile::TempDir;
 
 use super::*;
-use symbiont_campaign::harness::stand_in::script;
+use crate::harness::stand_in::script;
 
 const ROUNDS: Repeats = Repeats { least: 4, most: 16, narrow: 0.02 };
 

@@ -11,9 +11,9 @@ use super::kernels::{self, Fit, Kernel, Outcome};
 use super::page::page;
 use super::plan::{AROUND, RunKind, Size};
 use super::record::OpenmpRecord;
+use crate::harness::{Lead, Measure, Place, Programs, Site, Slow, read_report, slow_cpus};
 use crate::phases::{Cpus, Grouping, command};
-use symbiont_campaign::harness::{Error, Lead, Programs, Progress, Slow, read_report, slow_cpus};
-use symbiont_campaign::{InRound, Measure, Place, Repeats, Rounds, Site, digest};
+use symbiont_campaign::{Error, InRound, Progress, Repeats, Rounds, digest};
 use symbiont_report::Report;
 
 /// What to do.
@@ -154,7 +154,7 @@ impl Measure for Pairs<'_> {
 impl Pairs<'_> {
     fn kernel(&self, name: &str) -> Result<&Kernel, Error> {
         let known = self.kernels.iter().find(|kernel| kernel.name == name);
-        known.ok_or_else(|| Error::Evaluation(format!("there is no kernel {name}")))
+        known.ok_or_else(|| Error::evaluation(format!("there is no kernel {name}")))
     }
 
     /// Two kernels in both orders at the same time, managed.
@@ -179,8 +179,7 @@ impl Pairs<'_> {
         };
         let (ab, ba) = (file("ab.jsonl"), file("ba.jsonl"));
         let commands = [(sequence(a, b), &*ab), (sequence(b, a), &*ba)];
-        let text = command::job_file(&commands, grouping)
-            .map_err(|error| Error::Evaluation(error.to_string()))?;
+        let text = command::job_file(&commands, grouping).map_err(Error::evaluation)?;
         let (jobs, report) = (file("jobs.toml"), file("report.json"));
         fs::write(&jobs, text).map_err(Error::io(&jobs))?;
         let symbiont = &options.programs.symbiont;
@@ -193,13 +192,13 @@ impl Pairs<'_> {
             let lines = text.lines().map(serde_json::from_str::<Outcome>);
             let both: Vec<Outcome> = lines.collect::<Result<_, _>>().map_err(Error::json(&path))?;
             if both.len() != order.len() {
-                return Err(Error::Evaluation("a kernel reported nothing".to_owned()));
+                return Err(Error::evaluation("a kernel reported nothing"));
             }
             both.iter().zip(order).try_for_each(|(outcome, kernel)| kernel.check(outcome))?;
             // The two sequences would overlap in another way.
             let late = both.first().map_or(0.0, |first| first.begin - start.as_secs_f64());
             if late > LATE.as_secs_f64() {
-                return Err(Error::Evaluation(format!("it began {:.0} ms late", 1e3 * late)));
+                return Err(Error::evaluation(format!("it began {:.0} ms late", 1e3 * late)));
             }
             outcomes.extend(both);
         }

@@ -10,9 +10,9 @@ use super::record::{Done, Spent};
 use crate::orders::{self, Compared, OrderTimes, Under};
 use crate::phases::plan::{BASELINE, TRIED};
 use crate::phases::{Cpus, Grouping};
-use crate::theory::phases as theory;
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::Error;
 use symbiont_report::stats::{self, Estimate, StatsError};
+use symbiont_report::theory;
 
 /// All figures of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,14 +52,13 @@ pub(super) fn evaluate(
     kernels: &[Kernel],
     cpus: Cpus,
 ) -> Result<Evaluation, Error> {
-    let no_estimate = |error: StatsError| Error::Evaluation(error.to_string());
     let mut alone = Vec::new();
     let mut known = BTreeMap::new();
     for kernel in kernels {
         let is = |run: &&Done| matches!(&run.run.cell, RunKind::Alone { kernel: name } if *name == kernel.name);
         let runs = done.iter().filter(is).filter_map(|run| run.record.outcomes.first());
         let times: Vec<f64> = runs.map(|outcome| outcome.end - outcome.begin).collect();
-        let time = stats::mean_estimate(&times).map_err(no_estimate)?;
+        let time = stats::mean_estimate(&times)?;
         known.insert(kernel.name.clone(), (times, kernel.parallel));
         alone.push((kernel.clone(), time));
     }
@@ -78,9 +77,9 @@ pub(super) fn evaluate(
             };
             let [stay, phases] = both.each_ref().map(took);
             let [Some(a), Some(b)] = kernels.each_ref().map(|name| known.get(name)) else {
-                return Err(Error::Evaluation("a kernel has not run alone".to_owned()));
+                return Err(Error::evaluation("a kernel has not run alone"));
             };
-            let compared = orders::compare([&a.0, &b.0], [&stay, &phases]).map_err(no_estimate)?;
+            let compared = orders::compare([&a.0, &b.0], [&stay, &phases])?;
             let model = model(cpus, [a.1, b.1]);
             tooks.entry(grouping).or_default().push([stay, phases]);
             let (kernels, spent) = (kernels.clone(), both.each_ref().map(|runs| spent(runs)));
@@ -88,7 +87,7 @@ pub(super) fn evaluate(
         }
     }
     let completion = tooks.into_iter().map(|(grouping, pairs)| Ok((grouping, over_pairs(&pairs)?)));
-    let completion = completion.collect::<Result<_, StatsError>>().map_err(no_estimate)?;
+    let completion = completion.collect::<Result<_, StatsError>>()?;
     Ok(Evaluation { cpus, alone, cells, completion })
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use symbiont_campaign::harness::{self, Error, Progress, read_json};
-use symbiont_campaign::{InRound, Measure, Place, digest};
+use crate::harness::{self, Measure, Place};
+use symbiont_campaign::{Error, InRound, Progress, digest, read_json};
 
 /// All kernels.
 pub const KERNELS: [&str; 10] =

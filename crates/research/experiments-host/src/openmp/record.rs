@@ -1,7 +1,7 @@
 //! What a run gives.
 
+use crate::harness::Managed;
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::harness::Managed;
 use symbiont_campaign::{Finished, InRound};
 
 use super::kernels::Outcome;

@@ -7,9 +7,8 @@ use super::campaign::in_order;
 use super::kernels::{Kernel, Outcome};
 use super::record::{OpenmpRecord, Spent};
 use super::*;
+use crate::harness::{Programs, stand_in::script};
 use crate::phases::Grouping;
-use symbiont_campaign::harness::Programs;
-use symbiont_campaign::harness::stand_in::script;
 
 fn compiler() -> Option<PathBuf> {
     let found = Command::new("cc").arg("--version").output().is_ok_and(|o| o.status.success());

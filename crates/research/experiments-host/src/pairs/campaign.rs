@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::harness::ATTEMPTS;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{
-    ATTEMPTS, Done, Experiment, Finished, InRound, Repeats, Rounds, carry_out,
+    Done, Error, Experiment, Finished, InRound, Progress, Repeats, Rounds, carry_out,
 };
 
 use super::evaluate::Speeds;

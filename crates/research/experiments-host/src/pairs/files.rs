@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use crate::harness::Machine;
 use serde::Serialize;
-use symbiont_campaign::harness::{Error, Machine};
+use symbiont_campaign::Error;
 use symbiont_topology::PuId;
 
 use super::machine::Method;

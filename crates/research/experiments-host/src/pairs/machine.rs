@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::harness::{self, TIMEOUT, scratch};
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::digest;
-use symbiont_campaign::harness::{self, Error, TIMEOUT, scratch};
+use symbiont_campaign::{Error, digest};
 use symbiont_linux::actuate::pin;
 use symbiont_linux::cpu_time_of_children;
 use symbiont_report::number::time;
@@ -174,7 +174,7 @@ impl OnCore<'_> {
                 harness::run(&words, &file("out"), &file("err"), limit, over)?;
                 let text = std::fs::read_to_string(&counts).map_err(Error::io(&counts))?;
                 counted(&text).map_err(Error::json(&counts))?.ok_or_else(|| {
-                    Error::Evaluation(format!(
+                    Error::evaluation(format!(
                         "instructions and cycles of `{command}` were not counted"
                     ))
                 })
@@ -244,7 +244,7 @@ impl OnCore<'_> {
 /// The speed of a run that took so much CPU time.
 fn compared(command: &str, took: Duration) -> Result<f64, Error> {
     if took < LEAST {
-        return Err(Error::Evaluation(format!(
+        return Err(Error::evaluation(format!(
             "`{command}` takes {} of CPU time; at least {} can be compared",
             time(took),
             time(LEAST)

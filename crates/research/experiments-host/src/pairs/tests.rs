@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::harness::Machine;
 use proptest::prelude::*;
 use symbiont_campaign::InRound;
-use symbiont_campaign::harness::Machine;
 
 use super::evaluate::Speeds;
 use super::kernels::CpuCell;

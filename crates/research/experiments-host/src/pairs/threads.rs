@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use symbiont_campaign::InRound;
-use symbiont_campaign::harness::Progress;
+use symbiont_campaign::{InRound, Progress};
 use symbiont_topology::{CpuSet, PuId};
 
 use super::campaign::{Bounds, Even, measure_evenly};

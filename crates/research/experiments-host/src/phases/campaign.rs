@@ -16,10 +16,8 @@ use super::plan::{self, Part, Program, Run, RunKind, Size};
 use super::real::{self, Prepare};
 use super::record::{self, PhasesRecord};
 use super::sentence::sentence;
-use symbiont_campaign::harness::{
-    self, Error, Lead, Programs, Progress, Slow, read_json, read_report, slow_cpus,
-};
-use symbiont_campaign::{ATTEMPTS, Decision, Done, Experiment, Repeats, Site};
+use crate::harness::{self, ATTEMPTS, Lead, Programs, Site, Slow, read_report, slow_cpus};
+use symbiont_campaign::{Decision, Done, Error, Experiment, Progress, Repeats, read_json};
 use symbiont_report::{Block, Report};
 
 /// What to do.
@@ -291,36 +289,35 @@ impl Phases<'_> {
         };
         let real = || match self.work {
             Ok(work) => Ok(real::start(work, scratch.path(), ask.start, ask.threads)),
-            Err(why) => Err(Error::Evaluation(why.clone())),
+            Err(why) => Err(Error::evaluation(why.clone())),
         };
         let mut timed = None;
-        let (finished, count, managed) = match &run.what {
+        let (wall, count, managed) = match &run.what {
             RunKind::Alone { program } => (start(&synth(*program), &outputs[0])?, 1, None),
             RunKind::Together { programs: [a, b], policy, grouping } => {
                 let commands = [(synth(*a), &*outputs[0]), (synth(*b), &*outputs[1])];
-                let text = command::job_file(&commands, *grouping)
-                    .map_err(|error| Error::Evaluation(error.to_string()))?;
-                let (finished, managed) = manage(text, policy)?;
-                (finished, 2, managed)
+                let text = command::job_file(&commands, *grouping).map_err(Error::evaluation)?;
+                let (wall, managed) = manage(text, policy)?;
+                (wall, 2, managed)
             }
             RunKind::RealAlone => {
                 let real = real()?;
                 let (words, stdout) = real.alone();
-                let finished = start(&words, stdout)?;
+                let wall = start(&words, stdout)?;
                 timed = Some(real.serial()?);
-                (finished, 0, None)
+                (wall, 0, None)
             }
             RunKind::RealTogether { policy, grouping } => {
                 let real = real()?;
-                let (finished, managed) = manage(real.job_file(*grouping)?, policy)?;
+                let (wall, managed) = manage(real.job_file(*grouping)?, policy)?;
                 timed = Some(real.serial()?);
                 real.check_parallel(cancelled)?;
-                (finished, 0, managed)
+                (wall, 0, managed)
             }
         };
         let programs =
             outputs.iter().take(count).map(|path| read_json(path)).collect::<Result<_, _>>()?;
-        let wall_s = finished.wall.as_secs_f64();
+        let wall_s = wall.as_secs_f64();
         Ok(PhasesRecord { run: run.clone(), wall_s, programs, real: timed, managed })
     }
 }

@@ -4,7 +4,7 @@ use symbiont_synth::Ratio;
 
 use super::evaluate::{Cell, Outcome, label};
 use super::plan::{Grouping, Part};
-use symbiont_campaign::harness::{Check, Goes, Verdict};
+use crate::harness::{Check, Goes, Verdict};
 use symbiont_report::number;
 use symbiont_report::stats::Estimate;
 

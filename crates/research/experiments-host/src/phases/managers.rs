@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::record::PhasesRecord;
-use symbiont_campaign::harness::Managed;
+use crate::harness::Managed;
 use symbiont_report::stats::{self, Estimate};
 
 /// The managers of all runs under one policy.

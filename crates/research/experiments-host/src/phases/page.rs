@@ -5,7 +5,7 @@ use symbiont_synth::Ratio;
 use super::evaluate::{Cell, Evaluation, Outcome, label};
 use super::plan::{Grouping, Part, Size};
 use super::sentence::sentence;
-use symbiont_campaign::harness::Check;
+use crate::harness::Check;
 use symbiont_report::{Axis, Block, Chart, Dots, Mark, Matrix, Plot, Report, Series};
 
 use symbiont_report::stats::Estimate;

@@ -8,6 +8,7 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 use symbiont_campaign::Repeats;
+use symbiont_report::theory::NINE;
 use symbiont_synth::Ratio;
 
 /// The policy that the others are compared with.
@@ -16,9 +17,6 @@ pub const BASELINE: &str = "stay";
 pub const TRIED: &str = "phases";
 /// Both, in the order of tables.
 pub const POLICIES: [&str; 2] = [BASELINE, TRIED];
-
-/// The paper's ratios (Table 4).
-pub const NINE: [&str; 9] = ["inf:1", "8:1", "4:1", "2:1", "1:1", "1:2", "1:4", "1:8", "1:inf"];
 
 /// A change of the serial program's speedup that is none of interest.
 const NARROW: f64 = 0.03;

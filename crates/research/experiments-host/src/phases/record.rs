@@ -5,7 +5,7 @@ use symbiont_synth::Report;
 
 use super::plan::Run;
 use super::real::Timed;
-use symbiont_campaign::harness::Managed;
+use crate::harness::Managed;
 
 /// One finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use symbiont_synth::{Ratio, Report};
 
 use super::plan::{BASELINE, TRIED};
 use super::*;
-use symbiont_campaign::harness::stand_in::script;
-use symbiont_campaign::harness::{Error, Programs, Progress, Verdict};
+use crate::harness::{Programs, Verdict, stand_in::script};
+use symbiont_campaign::{Error, Progress};
 use symbiont_report;
 
 const RATE: f64 = 1e6;
@@ -120,7 +120,7 @@ fn headline(evaluation: &Evaluation, grouping: Grouping) -> &evaluate::Cell {
         .unwrap()
 }
 
-fn verdict<'a>(evaluation: &'a Evaluation, words: &str) -> &'a symbiont_campaign::harness::Check {
+fn verdict<'a>(evaluation: &'a Evaluation, words: &str) -> &'a crate::harness::Check {
     evaluation.checks.iter().find(|check| check.requirement.contains(words)).unwrap()
 }
 

@@ -9,8 +9,7 @@ use symbiont_sim_fast::fast::TableBuilder;
 
 use super::plan::{Contender, Run, Size, plan};
 use super::play::{HyschedRecord, PairStp, Player, cost};
-use symbiont_campaign::harness::Error;
-use symbiont_campaign::{Done, Experiment};
+use symbiont_campaign::{Done, Error, Experiment};
 
 /// Hy-Sched on a simulated machine.
 pub struct Trial<'a, 'p> {

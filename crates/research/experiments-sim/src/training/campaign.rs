@@ -11,12 +11,11 @@ use symbiont_model::{Components, Depth, Training};
 use symbiont_topology::CoreKind;
 use symbiont_training::{ValidationError, Weighting};
 
-use super::evaluate::{Evaluated, end, evaluate, wrong};
+use super::evaluate::{Evaluated, end, evaluate};
 use super::page;
 use super::plan::{Run, Size, nops, plan, unjudged};
 use super::watch::Ran;
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Done, Experiment, Finished, carry_out, digest};
+use symbiont_campaign::{Done, Error, Experiment, Finished, Progress, carry_out, digest};
 use symbiont_report::Report;
 
 /// Where training runs are carried out.
@@ -24,11 +23,8 @@ pub trait Site: Sync {
     /// The machine, as model files name it.
     fn machine(&self) -> String;
 
-    /// What a report should say of it; to be asked for before anything runs. Runs are kept in the folder.
-    ///
-    /// # Errors
-    /// When the folder cannot be used.
-    fn facts(&self, folder: &Path) -> Result<Vec<(String, String)>, Error>;
+    /// What a report should say of it.
+    fn facts(&self) -> Vec<(String, String)>;
 
     /// The type of its cores.
     fn core(&self) -> CoreKind;
@@ -75,7 +71,7 @@ pub struct TrainingOptions {
 
 impl TrainingOptions {
     pub(super) fn components(&self, site: &dyn Site) -> Result<Components, Error> {
-        Components::of(site.catalogue(), self.stack.sum()).map_err(wrong)
+        Components::of(site.catalogue(), self.stack.sum()).map_err(Error::evaluation)
     }
 
     /// What a model file says of its training.
@@ -168,7 +164,7 @@ fn enough(runs: &[Run], options: &TrainingOptions) -> Result<(), Error> {
     let Some(width) = unjudged(runs, &options.size) else { return Ok(()) };
     let why = ValidationError::TooFew { programs: options.programs.len() };
     let instead = if width > 2 { ", or train pairs only (--fours 0)" } else { "" };
-    Err(wrong(format!("groups of {width}: {why}; name more{instead}")))
+    Err(Error::evaluation(format!("groups of {width}: {why}; name more{instead}")))
 }
 
 /// Fits a model on the runs, and judges it on programs and combinations left out.
@@ -209,10 +205,9 @@ pub fn train(
     options: &TrainingOptions,
     progress: &mut dyn Progress,
 ) -> Result<(Evaluated, Report), Error> {
-    let facts = site.facts(&options.output)?;
     let runs = observe(site, options, progress)?;
     let evaluated = judge(site, options, &runs, progress)?;
-    let report = report(facts, options, runs.len(), &evaluated);
+    let report = report(site.facts(), options, runs.len(), &evaluated);
     write(&options.output, &evaluated, &report)?;
     Ok((evaluated, report))
 }
@@ -242,7 +237,7 @@ fn report(
 }
 
 fn write(folder: &Path, evaluated: &Evaluated, report: &Report) -> Result<(), Error> {
-    evaluated.model.save(&folder.join("model.toml")).map_err(wrong)?;
+    evaluated.model.save(&folder.join("model.toml")).map_err(Error::evaluation)?;
     let path = folder.join("slowdowns.json");
     let text = serde_json::to_string(&evaluated.slowdowns).map_err(Error::json(&path))?;
     fs::write(&path, text + "\n").map_err(Error::io(&path))?;

@@ -16,7 +16,7 @@ use super::campaign::TrainingOptions;
 use super::gains::{Captured, WORKLOADS, captured};
 use super::plan::Run;
 use super::watch::Ran;
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::Error;
 
 /// What a training gave.
 #[derive(Debug)]
@@ -74,24 +74,28 @@ pub fn evaluate(
             .into_iter()
             .map(|(_, stack, ratio)| (stack, ratio))
             .collect();
-        let throttling = fit_throttling(&ratios).map_err(wrong)?;
+        let throttling = fit_throttling(&ratios).map_err(Error::evaluation)?;
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
         let (from_isolated, _) = observe(runs, width, &isolated)?;
         let (fit, programs, combinations, isolated, captured) = {
-            let set = TrainingSet::new(mode, &observations, *weighting).map_err(wrong)?.until(stop);
-            let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
-            let unthrottled =
-                TrainingSet::new(mode, &from_isolated, *weighting).map_err(wrong)?.until(stop);
+            let set = TrainingSet::new(mode, &observations, *weighting)
+                .map_err(Error::evaluation)?
+                .until(stop);
+            let validate = |holdout| set.cross_validate(holdout).map_err(Error::evaluation);
+            let unthrottled = TrainingSet::new(mode, &from_isolated, *weighting)
+                .map_err(Error::evaluation)?
+                .until(stop);
             let pairs = width == 2;
             let workloads = if pairs { WORKLOADS } else { 0 };
             // All of them take long, and none needs another.
             std::thread::scope(|scope| {
                 let programs = scope.spawn(|| validate(Holdout::Programs));
                 let combinations = scope.spawn(|| validate(Holdout::Combinations));
-                let isolated =
-                    scope.spawn(|| unthrottled.cross_validate(Holdout::Programs).map_err(wrong));
-                let captured = scope.spawn(|| captured(&set, workloads).map_err(wrong));
-                let fit = set.fit().map_err(wrong)?;
+                let isolated = scope.spawn(|| {
+                    unthrottled.cross_validate(Holdout::Programs).map_err(Error::evaluation)
+                });
+                let captured = scope.spawn(|| captured(&set, workloads).map_err(Error::evaluation));
+                let fit = set.fit().map_err(Error::evaluation)?;
                 Ok::<_, Error>((
                     fit,
                     end(programs)?,
@@ -131,10 +135,6 @@ pub(super) fn end<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-pub(super) fn wrong(why: impl std::fmt::Display) -> Error {
-    Error::Evaluation(why.to_string())
-}
-
 /// Each program alone, with the core set up for so many threads.
 pub(super) fn alone(
     runs: &BTreeMap<Run, Ran>,
@@ -144,7 +144,8 @@ pub(super) fn alone(
     for (run, ran) in runs {
         let Run::Alone { program, width: w } = run else { continue };
         if let (true, [quanta]) = (*w == width, ran.programs.as_slice()) {
-            let profile = Profile::new(quanta).map_err(|why| wrong(format!("{run}: {why}")))?;
+            let profile =
+                Profile::new(quanta).map_err(|why| Error::evaluation(format!("{run}: {why}")))?;
             profiles.insert(program.as_str(), profile);
         }
     }
@@ -155,7 +156,9 @@ pub(super) fn profile<'p>(
     profiles: &'p BTreeMap<&str, Profile>,
     program: &str,
 ) -> Result<&'p Profile, Error> {
-    profiles.get(program).ok_or_else(|| wrong(format!("there is no run of {program} alone")))
+    profiles
+        .get(program)
+        .ok_or_else(|| Error::evaluation(format!("there is no run of {program} alone")))
 }
 
 /// Quanta of groups aligned with the same instructions alone; how many were idle and
@@ -239,16 +242,16 @@ pub(super) fn slowdowns(
         for (victim, co_runner, quanta) in [(one, other, a), (other, one, b)] {
             let alone = profile(isolated, victim)?;
             let slowdown = mean_slowdown(quanta, alone)
-                .ok_or_else(|| wrong(format!("{run}: {victim} was not measured")))?;
+                .ok_or_else(|| Error::evaluation(format!("{run}: {victim} was not measured")))?;
             let Some((row, column)) = place(victim).zip(place(co_runner)) else { continue };
             table[row][column] = slowdown;
             courses[row][column] = course(quanta, alone, slowdown);
         }
     }
-    let slowdowns =
-        PairSlowdowns::new(machine.to_owned(), programs.to_vec(), table).map_err(wrong)?;
+    let slowdowns = PairSlowdowns::new(machine.to_owned(), programs.to_vec(), table)
+        .map_err(Error::evaluation)?;
     let interval_ms = u32::try_from(quantum.as_millis()).unwrap_or(u32::MAX).max(1);
-    slowdowns.over_time(PairCourse { interval_ms, slowdowns: courses }).map_err(wrong)
+    slowdowns.over_time(PairCourse { interval_ms, slowdowns: courses }).map_err(Error::evaluation)
 }
 
 /// The slowdown in each quantum; the mean where a quantum was not measured.

@@ -10,8 +10,7 @@ use super::campaign::{Site, TrainingOptions, carry_out_as};
 use super::evaluate::{alone, mean_slowdown, profile};
 use super::plan::Run;
 use super::watch::Ran;
-use symbiont_campaign::Finished;
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Finished, Progress};
 
 /// System throughput of groups that share a core, against running alone on it; by their programs, in
 /// order of their names.

@@ -22,10 +22,10 @@ use symbiont_policy::PairSlowdowns;
 use symbiont_training::{Observation, TrainingSet, Weighting, fit_throttling};
 
 use super::campaign::{Site, TrainingOptions};
-use super::evaluate::{alone, observe, ratios, slowdowns, wrong};
+use super::evaluate::{alone, observe, ratios, slowdowns};
 use super::plan::Run;
 use super::watch::Ran;
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::Error;
 
 /// What a training observed.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl LeftOut {
         let mut sets = Vec::new();
         for observed in &self.modes {
             let set = TrainingSet::new(observed.mode, &observed.observations, self.weighting)
-                .map_err(wrong)?;
+                .map_err(Error::evaluation)?;
             sets.push((observed, set));
         }
         Ok(Models { left_out: self, sets, known: Mutex::default() })
@@ -162,11 +162,11 @@ impl Models<'_> {
         model.training.programs.retain(|program| !programs.contains(program.as_str()));
         let known = |observed: &Observed| observed.mode.threads() <= *widest;
         for (observed, set) in self.sets.iter().filter(|(observed, _)| known(observed)) {
-            let fit = set.fit_without(programs).map_err(wrong)?;
+            let fit = set.fit_without(programs).map_err(Error::evaluation)?;
             let others = observed.ratios.iter().filter(|(of, ..)| !programs.contains(of.as_str()));
             let ratios: Vec<(Shares, f64)> =
                 others.map(|(_, stack, ratio)| (stack.clone(), *ratio)).collect();
-            let throttling = Some(fit_throttling(&ratios).map_err(wrong)?);
+            let throttling = Some(fit_throttling(&ratios).map_err(Error::evaluation)?);
             model.modes.insert(observed.mode, Trained { fit, throttling, scores: Vec::new() });
         }
         Ok(model)

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use symbiont_model::Components;
 use symbiont_topology::{CoreKind, HostTopology, PuId};
 
 use super::{Ran, Run, Site, Size, watch};
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::Error;
 
 /// What a process that does nothing is asked to do, as the first word of
 /// symbiont's command line.
@@ -59,22 +59,24 @@ pub struct Real {
     cpus: Vec<PuId>,
     core: CoreKind,
     machine: String,
+    facts: Vec<(String, String)>,
     scratch: PathBuf,
 }
 
 impl Real {
     /// On these hardware threads, which should be those of one core, counted by
-    /// a catalogue; `scratch` is a folder for journals.
+    /// a catalogue. The machine: how model files name it, and what a report should say of it;
+    /// `scratch` is a folder for journals.
     #[must_use]
     pub fn new(
         trainees: Vec<Trainee>,
         catalogue: Catalogue,
         (cpus, core): (Vec<PuId>, CoreKind),
-        machine: String,
+        (machine, facts): (String, Vec<(String, String)>),
         scratch: PathBuf,
     ) -> Self {
         let trainees = trainees.into_iter().map(|t| (t.name, t.command)).collect();
-        Self { trainees, catalogue, cpus, core, machine, scratch }
+        Self { trainees, catalogue, cpus, core, machine, facts, scratch }
     }
 
     fn start(&self, run: &Run) -> Result<Started, Error> {
@@ -87,7 +89,7 @@ impl Real {
         };
         let known = |name: &String| {
             let command = self.trainees.get(name).filter(|command| !command.is_empty());
-            command.ok_or_else(|| Error::Evaluation(format!("there is no command for '{name}'")))
+            command.ok_or_else(|| Error::evaluation(format!("there is no command for '{name}'")))
         };
         let commands = names.iter().map(known).collect::<Result<Vec<_>, _>>()?;
         let mut started = Started { children: Vec::new() };
@@ -96,7 +98,7 @@ impl Real {
         }
         if started.children.len() < names.len() + idle {
             let (need, have) = (names.len() + idle, self.cpus.len());
-            return Err(Error::Evaluation(format!(
+            return Err(Error::evaluation(format!(
                 "{run}: {need} hardware threads are needed, {have} were given (--cpus)"
             )));
         }
@@ -149,12 +151,12 @@ impl Site for Real {
         self.machine.clone()
     }
 
-    fn facts(&self, folder: &Path) -> Result<Vec<(String, String)>, Error> {
+    fn facts(&self) -> Vec<(String, String)> {
         let cpus: Vec<String> = self.cpus.iter().map(|pu| pu.0.to_string()).collect();
-        let mut facts = symbiont_campaign::harness::Machine::measured_in(folder)?.facts();
+        let mut facts = self.facts.clone();
         facts.push(("Hardware threads".to_owned(), cpus.join(", ")));
         facts.push(("Event catalogue".to_owned(), self.catalogue.name().to_owned()));
-        Ok(facts)
+        facts
     }
 
     fn core(&self) -> CoreKind {
@@ -179,7 +181,7 @@ impl Site for Real {
     }
 
     fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error> {
-        let wrong = |why: String| Error::Evaluation(format!("{run}: {why}"));
+        let wrong = |why: String| Error::evaluation(format!("{run}: {why}"));
         let host = HostTopology::read().map_err(|why| wrong(why.to_string()))?;
         let counting = CountOptions {
             catalogue: Some(self.catalogue.clone().into()),

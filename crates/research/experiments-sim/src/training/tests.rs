@@ -13,7 +13,7 @@ use super::plan::unjudged;
 use super::simulated::{Simulated, machine_name};
 use super::*;
 use crate::Library;
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress};
 
 const PROGRAMS: [&str; 4] =
     ["synthetic-branchy", "synthetic-float", "synthetic-integer", "synthetic-streaming"];

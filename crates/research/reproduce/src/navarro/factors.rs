@@ -14,8 +14,7 @@ use super::super::figure::{Drawn, Figure, Paper, Point};
 use super::super::trained::{Knowledge, train};
 use super::super::{Context, Effort, Reproduced, described};
 use super::XEON;
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats, Rows};
+use symbiont_campaign::{Error, Metric, Progress, Repeats, Rows};
 use symbiont_experiments_sim::hysched::Alone;
 use symbiont_experiments_sim::mixes::{Contender, Mix, deal};
 use symbiont_experiments_sim::training;
@@ -109,7 +108,7 @@ fn own(quantum_ms: u64) -> String {
 fn contenders(known: &Knowledge) -> Result<Vec<Contender>, Error> {
     // What is shown is throughput.
     let settings = known.settings.clone().with(&Symbiotic::OBJECTIVE, &Objective::Stp);
-    let settings = settings.map_err(|error| Error::Evaluation(error.to_string()))?;
+    let settings = settings.map_err(Error::evaluation)?;
     let at_once = |name: &str, policy| Contender { at_once: true, ..Contender::new(name, policy) };
     let mut all = vec![Contender::new(OS, "stay"), at_once(OS_AT_ONCE, "stay")];
     all.extend(QUANTA_MS.map(|ms| Contender {

@@ -13,10 +13,9 @@ use super::{BULLDOZER, POWER7, counterpart};
 use crate::compared::Ready;
 use crate::figure::Point;
 use crate::{Context, Reproduced, described};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Done, Experiment, carry_out, digest};
+use symbiont_campaign::{Done, Error, Experiment, Progress, carry_out, digest};
 use symbiont_experiments_sim::{Runner, Setup, SimulateError};
-use symbiont_report::published::workover::TABLES;
+use symbiont_report::published::peternier::TABLES;
 use symbiont_report::stats::{Estimate, mean};
 
 /// Multiplications of small matrices, as the paper calls them.

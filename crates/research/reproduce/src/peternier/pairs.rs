@@ -10,12 +10,11 @@ use crate::compared::{Compared, Comparison, Ready};
 use crate::figure::Point;
 use crate::own::{OwnPrograms, ProgramUse};
 use crate::{Context, Reproduced, described};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats};
+use symbiont_campaign::{Error, Metric, Progress, Repeats};
 use symbiont_experiments_sim::Shown;
 use symbiont_experiments_sim::code;
 use symbiont_experiments_sim::mixes::{Contender, Mix};
-use symbiont_report::published::workover::{FIGURE_11, FIGURE_12A, FIGURE_12B, Gain};
+use symbiont_report::published::peternier::{FIGURE_11, FIGURE_12A, FIGURE_12B, Gain};
 use symbiont_report::stats::{Estimate, mean, mean_estimate, standard_deviation};
 
 pub(super) const OS: &str = "OS";
@@ -117,13 +116,12 @@ pub(super) fn add(
     progress: &mut dyn Progress,
     reproduced: &mut Reproduced,
 ) -> Result<(), Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
     let own = &context.own;
     let programs = case.pairs.iter().filter_map(|pair| runs(pair, own)).flatten();
     let programs = programs.map(str::to_owned);
     let profiles = context.profiles(&programs.collect::<Vec<_>>())?;
     let description = described(case.machine)?.restricted(None, Some(case.width));
-    let description = description.map_err(|error| failed(&error))?;
+    let description = description.map_err(Error::evaluation)?;
     let modes: Vec<u32> =
         [1, 2, 4].into_iter().filter(|mode| *mode as usize <= case.width).collect();
     let ready = Ready::new(description, &profiles, &modes, context)?;

@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::figure::{Drawn, Figure, Paper, Point};
 use crate::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{self, Daemon, Error, Programs, Progress, TIMEOUT, read_json};
-use symbiont_campaign::{Decision, InRound, Measure, Measured, Place, Repeats, Site, digest};
+use symbiont_campaign::{Decision, Error, InRound, Progress, Repeats, digest, read_json};
+use symbiont_experiments_host::harness::{
+    self, Daemon, Measure, Measured, Place, Programs, Site, TIMEOUT,
+};
 use symbiont_report::stats::mean_estimate;
 
 /// The daemon's cost, measured.
@@ -227,9 +229,7 @@ impl Source for Overhead {
         if done.iter().any(|done| Some(&done.record.kernels) != first) {
             return Err(Error::WrongOutput { program: "kernels".to_owned() });
         }
-        let failed =
-            |error: symbiont_report::stats::StatsError| Error::Evaluation(error.to_string());
-        let added = mean_estimate(&added(&done)).map_err(failed)?.percent();
+        let added = mean_estimate(&added(&done))?.percent();
         let at = format!("{} threads", site.machine.cpus);
         let point = Point::new("time of all kernels", at, added);
         let mut reproduced = Reproduced { facts: site.machine.facts(), ..Reproduced::default() };

@@ -14,10 +14,9 @@ use crate::compared::{Comparison, Ready};
 use crate::figure::Point;
 use crate::own::{OwnPrograms, ProgramUse};
 use crate::{Context, Reproduced, described};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats};
+use symbiont_campaign::{Error, Metric, Progress, Repeats};
 use symbiont_experiments_sim::mixes::Mix;
-use symbiont_report::published::workover::{FIGURE_13, FIGURE_14A, FIGURE_14B, Gain};
+use symbiont_report::published::peternier::{FIGURE_13, FIGURE_14A, FIGURE_14B, Gain};
 
 /// How threads' speeds are summed up: the paper adds the kernels' scores.
 const SCORE: Metric = Metric::Stp;
@@ -131,12 +130,11 @@ pub(super) fn add(
     progress: &mut dyn Progress,
     reproduced: &mut Reproduced,
 ) -> Result<(), Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
     let names = runs(&KERNELS, &context.own).into_iter().map(str::to_owned);
     let single = context.profiles(&names.collect::<Vec<_>>())?;
     for case in &CASES {
         let description = described(case.machine)?.restricted(None, Some(case.width));
-        let description = description.map_err(|error| failed(&error))?;
+        let description = description.map_err(Error::evaluation)?;
         let count = description.topology.cpus().len();
         let mut profiles = BTreeMap::new();
         let mut mixes = Vec::new();

@@ -9,7 +9,7 @@ use super::play::{FINEST, Run, Sampled, Schedule, Scoring, Turn, VECTORS, groupe
 use super::{Players, Size};
 use crate::figure::Point;
 use symbiont_campaign::Done;
-use symbiont_report::published::vectors::{PREDICTABLE, VECTORS as NAMES};
+use symbiont_report::published::settle::{PREDICTABLE, VECTORS as NAMES};
 use symbiont_report::stats::{Estimate, mean, mean_estimate};
 
 /// Programs of Fig. 2, by its figures here.

@@ -17,9 +17,8 @@ use super::mixes::{gain, run};
 use super::play::{Run, Schedule, Scoring, VECTORS};
 use super::{COUNTERPARTS, Players, Size, counterpart};
 use crate::figure::Point;
-use symbiont_campaign::Done;
-use symbiont_campaign::harness::Error;
-use symbiont_report::published::vectors::MIXES;
+use symbiont_campaign::{Done, Error};
+use symbiont_report::published::settle::MIXES;
 use symbiont_report::stats::mean_estimate;
 
 /// Which vectors count.
@@ -191,7 +190,7 @@ pub fn choose(
         let (own, base) = (name(setting), elsewhere(setting));
         let of = |jobs: &Vec<String>| gain(find(jobs, &own)?, find(jobs, &base)?, jobs.len());
         let gains: Vec<f64> = mixes.iter().filter_map(of).collect();
-        let gain = mean_estimate(&gains).map_err(|error| Error::Evaluation(error.to_string()))?;
+        let gain = mean_estimate(&gains).map_err(Error::evaluation)?;
         points.push(Point::new(
             "mean gain",
             format!("{}: {}", setting.what, setting.to),
@@ -202,7 +201,7 @@ pub fn choose(
             best = Some((gain.value, setting));
         }
     }
-    let (_, best) = best.ok_or_else(|| Error::Evaluation("no setting".to_owned()))?;
+    let (_, best) = best.ok_or_else(|| Error::evaluation("no setting"))?;
     let said = format!(
         "{}, chosen on {} mixes that are not reported: where vectors gain most IPC over super-sets elsewhere",
         name(best),

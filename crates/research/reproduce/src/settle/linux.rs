@@ -18,9 +18,8 @@ use super::alone::Alone;
 use super::play::{CacheCounts, PlayRecord, Run, Sampled, Schedule, Scoring, weighted};
 use super::queues::{Queues, pick};
 use crate::figure::Point;
-use symbiont_campaign::Done;
-use symbiont_campaign::harness::Error;
-use symbiont_report::published::vectors::{
+use symbiont_campaign::{Done, Error};
+use symbiont_report::published::settle::{
     BAD_DECISIONS, BETTER_CHOICES, LATE, OPPORTUNITY, WORKLOADS,
 };
 use symbiont_report::stats::{Estimate, StatsError, mean_estimate, median};
@@ -236,7 +235,7 @@ impl<'a> Scheduler<'a> {
 
 /// Fig. 7 to 11.
 pub fn points(done: &[Done<Players<'_>>]) -> Result<Vec<(&'static str, Vec<Point>)>, Error> {
-    evaluate(done).map_err(|error| Error::Evaluation(error.to_string()))
+    evaluate(done).map_err(Error::evaluation)
 }
 
 fn evaluate(done: &[Done<Players<'_>>]) -> Result<Vec<(&'static str, Vec<Point>)>, StatsError> {

@@ -24,9 +24,9 @@ use crate::{Context, Effort, Reproduced, Source, on_path};
 use contest::{Cell, Contest};
 use matrix::Matrix;
 use programs::{Capture, PROGRAMS};
-use symbiont_campaign::harness::{Error, Programs, Progress};
-use symbiont_campaign::{Measured, Repeats, Site, carry_out};
-use symbiont_report::published::vectors::{BAD_DECISIONS, BETTER_CHOICES, LATE, OPPORTUNITY};
+use symbiont_campaign::{Error, Progress, Repeats, carry_out};
+use symbiont_experiments_host::harness::{Measured, Programs, Site};
+use symbiont_report::published::settle::{BAD_DECISIONS, BETTER_CHOICES, LATE, OPPORTUNITY};
 use symbiont_report::stats::{Estimate, StatsError, mean, mean_estimate, median};
 
 /// Activity vectors on this machine.
@@ -88,15 +88,14 @@ fn on_cpus(cpus: &[u32]) -> Vec<String> {
 
 /// Two hardware threads that share as much as can be.
 fn two_cpus() -> Result<[u32; 2], Error> {
-    let unusable = |why: String| Error::Evaluation(why);
-    let host = HostTopology::read().map_err(|error| unusable(error.to_string()))?;
+    let host = HostTopology::read().map_err(Error::evaluation)?;
     let cores = host.cores().iter().map(|core| &core.cpus);
     let sets = cores.chain(host.llcs().iter().map(|llc| &llc.cpus));
     let all = host.cpus();
     let found = sets.chain([&all]).find(|cpus| cpus.len() > 1);
     let mut cpus = found.into_iter().flat_map(|cpus| cpus.iter().map(|cpu| cpu.0));
     let pair = cpus.next().zip(cpus.next()).map(|(one, other)| [one, other]);
-    pair.ok_or_else(|| unusable("two hardware threads are needed, and one is online".to_owned()))
+    pair.ok_or_else(|| Error::evaluation("two hardware threads are needed, and one is online"))
 }
 
 /// The default of a parameter.
@@ -151,15 +150,14 @@ impl Source for OnThisMachine {
         let matrix = Matrix { folder: folder.clone(), programs: in_pairs, cpus };
         let of_pairs = Site::new(&context.records, Repeats::exactly(pairs), context.seed)?;
         let done = of_pairs.carry_out(&matrix, progress)?;
-        let failed = |error: StatsError| Error::Evaluation(error.to_string());
         let mut reproduced = Reproduced { facts: site.machine.facts(), ..Reproduced::default() };
-        reproduced.points.insert("settle-real-matrix", matrix::points(&done).map_err(failed)?);
+        reproduced.points.insert("settle-real-matrix", matrix::points(&done)?);
 
         let records = rustix::process::geteuid().is_root();
         let alone = matrix::seconds(&done);
         let contest = Contest { symbiont, folder, others, cpus, alone, courses, records };
         let done = site.carry_out(&contest, progress)?;
-        reproduced.points.extend(evaluate(&done, rounds).map_err(failed)?);
+        reproduced.points.extend(evaluate(&done, rounds)?);
         if !records {
             let why = "not recorded: the scheduler's tracepoints take root".to_owned();
             reproduced.facts.push(("Decisions of Linux".to_owned(), why));

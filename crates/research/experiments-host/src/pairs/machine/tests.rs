@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use symbiont_campaign::harness::Programs;
+use crate::harness::Programs;
 
 use super::*;
 

@@ -7,7 +7,7 @@ use crate::phases::checks::{is_better, is_worse};
 use crate::phases::evaluate::{Alone, Cell, Cpus, label};
 use crate::phases::managers::Managers;
 use crate::phases::plan::{Grouping, TRIED};
-use symbiont_report::published::phases as published;
+use symbiont_report::published::morad as published;
 use symbiont_report::stats::{self, Estimate};
 use symbiont_report::{Cell as TableCell, Column, Highlight, Table};
 

@@ -12,11 +12,11 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::Timed;
+use crate::harness::{self, Site};
 use crate::phases::command;
 use crate::phases::plan::Grouping;
 use crate::phases::record::PhasesRecord;
-use symbiont_campaign::harness::{self, Error, Progress, read_json};
-use symbiont_campaign::{Done, Experiment, Site, carry_out};
+use symbiont_campaign::{Done, Error, Experiment, Progress, carry_out, read_json};
 
 /// The serial program.
 const CHAIN: &str = include_str!("chain.py");
@@ -80,7 +80,7 @@ impl Prepare<'_> {
     pub fn work(&self, progress: &mut dyn Progress) -> Result<Work, Error> {
         let done = carry_out(self, &self.site.folder, 1, progress)?;
         let work = done.into_iter().next().map(|done| done.record);
-        work.ok_or_else(|| Error::Evaluation("nothing was prepared".to_owned()))
+        work.ok_or_else(|| Error::evaluation("nothing was prepared"))
     }
 }
 
@@ -189,8 +189,7 @@ impl Started<'_> {
     /// The job file of both programs.
     pub fn job_file(&self, grouping: Grouping) -> Result<String, Error> {
         let parallel = (compress(self.work, self.threads, &self.done), &*self.parallel);
-        command::job_file(&[self.alone(), parallel], grouping)
-            .map_err(|error| Error::Evaluation(error.to_string()))
+        command::job_file(&[self.alone(), parallel], grouping).map_err(Error::evaluation)
     }
 
     /// The serial program's result, if it is right.

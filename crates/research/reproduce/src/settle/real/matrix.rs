@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::on_cpus;
 use super::programs::{PROGRAMS, Program};
 use crate::figure::Point;
-use symbiont_campaign::harness::{self, Error};
-use symbiont_campaign::{InRound, Measure, Measured, Place, digest};
+use symbiont_campaign::{Error, InRound, digest};
+use symbiont_experiments_host::harness::{self, Measure, Measured, Place};
 use symbiont_report::stats::{StatsError, mean, mean_estimate};
 
 /// Time that a run may take.
@@ -60,15 +60,15 @@ impl Matrix<'_> {
         place: &Place<'_>,
         over: &AtomicBool,
     ) -> Result<f64, Error> {
-        let unknown = || Error::Evaluation(format!("no program is called {name}"));
+        let unknown = || Error::evaluation(format!("no program is called {name}"));
         let program = PROGRAMS.iter().find(|it| it.name == name).ok_or_else(unknown)?;
         let mut words = on_cpus(&[self.cpus.get(at).copied().unwrap_or_default()]);
         words.extend(["env".to_owned(), format!("REPEATS={}", repeats(program))]);
         words.extend(program.words(&self.folder));
         let file = |what: &str| place.file(&format!("{what}-{at}"));
         let stopped = || over.load(Ordering::Relaxed) || place.cancelled();
-        let ran = harness::run(&words, &file("out"), &file("err"), LIMIT, &stopped)?;
-        Ok(ran.wall.as_secs_f64())
+        let wall = harness::run(&words, &file("out"), &file("err"), LIMIT, &stopped)?;
+        Ok(wall.as_secs_f64())
     }
 
     /// The time of one of two programs; then it runs again until the other one has ended, too.
