@@ -1,6 +1,9 @@
 //! `symbiont bench`: experiments on this machine, with progress.
 
+pub mod args;
+mod compare;
 mod pairs;
+pub mod progress;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,20 +12,19 @@ use symbiont_experiments_host::harness::Programs;
 use symbiont_experiments_host::{latency, openmp, phases};
 use symbiont_report::{Block, Column, Report, Table, Value, number};
 
-use crate::args::{Bench, BenchArgs, BenchLatency, BenchOpenmp, BenchPhases, Part, Session};
-use crate::compare;
-use crate::progress::{Figures, Terminal};
+use self::args::{Bench, BenchArgs, BenchLatency, BenchOpenmp, BenchPhases, Part, Session};
+use self::progress::{Figures, Terminal};
 
 /// Runs an experiment, writes its report and prints its result.
 pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()> {
     let begin = Instant::now();
     let Some(command) = experiment else {
-        let mut progress = Terminal::new(Figures::Measured)?;
+        let mut progress = Terminal::new(Figures::MEASURED)?;
         let report = compare::run(&compare, &mut progress)?;
         progress.end();
         return show(&report, &compare.output, compare.json, begin.elapsed());
     };
-    let mut progress = Terminal::new(Figures::Measured)?;
+    let mut progress = Terminal::new(Figures::MEASURED)?;
     let (report, output, json) = match command {
         Bench::Pairs(args) => return pairs::run(&args, progress, begin),
         Bench::Phases(args) if args.quick => return at_a_glance(args, &mut progress),
@@ -54,9 +56,9 @@ fn phases_options(
     BenchPhases { output, short, quick, all_ratios, parts, seed, slow_cpu, .. }: BenchPhases,
 ) -> anyhow::Result<phases::PhasesOptions> {
     let size = match (short, quick) {
-        (_, true) => phases::Size::quick(),
-        (true, _) => phases::Size::short(),
-        (false, false) => phases::Size::full(),
+        (_, true) => phases::PhasesSize::quick(),
+        (true, _) => phases::PhasesSize::short(),
+        (false, false) => phases::PhasesSize::full(),
     };
     let size = if all_ratios { size.with_all_ratios() } else { size };
     let parts: Vec<phases::Part> = parts.into_iter().map(part).collect();
@@ -131,7 +133,8 @@ fn kernels_in_pairs(
     output: &Path,
     progress: &mut Terminal,
 ) -> anyhow::Result<Report> {
-    let mut size = if args.short { openmp::Size::short() } else { openmp::Size::full() };
+    let mut size =
+        if args.short { openmp::OpenmpSize::short() } else { openmp::OpenmpSize::full() };
     size.rounds = args.rounds.unwrap_or(size.rounds);
     if !args.kernels.is_empty() {
         size.kernels.clone_from(&args.kernels);

@@ -88,7 +88,7 @@ pub enum Error {
         /// What is wrong with it, and in which line.
         source: serde_json::Error,
     },
-    /// A line of a file of finished runs is none.
+    /// A line of a file of finished runs cannot be read.
     #[error(
         "{path}: line {line} is damaged ({why}): remove that line, and the run that it was of is measured anew"
     )]

@@ -48,7 +48,7 @@ impl Experiment for Toy {
         format!("machine of version {}", self.versions[run.machine])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<ToyRun> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<ToyRun> {
         let more = |machine: usize| {
             let own = done.iter().filter(|finished| finished.run.machine == machine);
             let gains: Vec<f64> = own.map(|finished| finished.record).collect();
@@ -87,7 +87,7 @@ impl Progress for StopsAfter {
     }
 }
 
-fn bits(done: &[Done<Toy>]) -> Vec<(ToyRun, u64)> {
+fn bits(done: &[FinishedRunOf<Toy>]) -> Vec<(ToyRun, u64)> {
     done.iter().map(|finished| (finished.run.clone(), finished.record.to_bits())).collect()
 }
 
@@ -138,7 +138,7 @@ fn a_failed_run_ends_the_experiment_and_what_was_finished_is_kept() {
         fn basis(&self, run: &ToyRun) -> String {
             self.0.basis(run)
         }
-        fn next(&self, done: &[Done<Self>]) -> Vec<ToyRun> {
+        fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<ToyRun> {
             let all = (0..2).map(|machine| ToyRun { machine, repeat: 0 });
             if done.is_empty() { all.collect() } else { Vec::new() }
         }
@@ -285,7 +285,7 @@ impl Experiment for Failing {
         String::new()
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<u32> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<u32> {
         if done.is_empty() { vec![7] } else { Vec::new() }
     }
 

@@ -45,8 +45,8 @@ pub use noise::Noise;
 
 use crate::harness::{self, Machine, read_report, scratch};
 use symbiont_campaign::{
-    Decision, Done, Error, Experiment, Metric, Progress, Repeats, Row, Rows, carry_out, digest,
-    read_json,
+    Decision, Error, Experiment, FinishedRunOf, Metric, Progress, Repeats, Row, Rows, carry_out,
+    digest, read_json,
 };
 use symbiont_report::Report;
 
@@ -258,7 +258,7 @@ impl Experiment for Comparison<'_> {
         digest(&parts)
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         let BenchOptions { contenders, repeats, seed, .. } = self.options;
         let each = self.distinct().len() + contenders.len();
         let rounds = (done.len() / each) as u32;
@@ -300,7 +300,7 @@ fn decisions(options: &BenchOptions, rows: &Rows) -> Vec<Decision> {
     others.iter().map(|own| options.repeats.decide(&gains(own))).collect()
 }
 
-fn decided(options: &BenchOptions, done: &[Done<Comparison<'_>>]) -> bool {
+fn decided(options: &BenchOptions, done: &[FinishedRunOf<Comparison<'_>>]) -> bool {
     !decisions(options, &rows(options, done)).contains(&Decision::Undecided)
 }
 
@@ -308,7 +308,7 @@ fn decided(options: &BenchOptions, done: &[Done<Comparison<'_>>]) -> bool {
 const WORKLOAD: &str = "programs";
 
 /// Speedups of each round and contender.
-fn rows(options: &BenchOptions, done: &[Done<Comparison<'_>>]) -> Rows {
+fn rows(options: &BenchOptions, done: &[FinishedRunOf<Comparison<'_>>]) -> Rows {
     let alone = |at: u32, of: &String| {
         let mut runs = done.iter();
         runs.find_map(|done| match &done.run {
@@ -318,7 +318,7 @@ fn rows(options: &BenchOptions, done: &[Done<Comparison<'_>>]) -> Rows {
             _ => None,
         })
     };
-    let row = |done: &Done<Comparison<'_>>| {
+    let row = |done: &FinishedRunOf<Comparison<'_>>| {
         let Run::Together { round, contender } = &done.run else { return None };
         let each = options.commands.iter().zip(&done.record.seconds);
         let speedups: Option<Vec<f64>> =

@@ -10,7 +10,7 @@
 //! time, by autogroup, with no other), waits with a bound, and ends the whole
 //! tree if the bound is passed or the campaign is cancelled. A [`Measure`] says what the cells
 //! of an experiment are and how one is measured; a [`Site`] is the folder and the machine where
-//! that is done, by the one loop of all experiments ([`symbiont_campaign`]). [`Managed`] is what the
+//! that is done, by the one loop of all experiments ([`symbiont_campaign`]). [`ManagerFigures`] is what the
 //! manager reported of a run, [`Machine`] what the results depend on, a [`Check`] what they have to show.
 //!
 //! # Terms and units
@@ -38,14 +38,14 @@ mod slow;
 #[cfg(test)]
 pub(crate) mod stand_in;
 
-pub use check::{Check, Goes, Verdict};
+pub use check::{Check, Direction, Verdict};
 pub use daemon::{Daemon, TIMEOUT};
 pub use facts::Machine;
 pub use lead::Lead;
-pub use managed::{Costs, Lateness, Managed, Moves, read_report};
+pub use managed::{Costs, Lateness, ManagerFigures, Moves, read_report};
 pub use process::run;
-pub use site::{ATTEMPTS, Measure, Measured, Place, Site};
-pub use slow::{Slow, words as slow_cpus};
+pub use site::{ATTEMPTS, Measure, MeasuredRun, RunFolder, Site};
+pub use slow::{SlowedCpus, words as slow_cpus};
 
 /// A folder for the files of one run, which is removed with all of them.
 pub fn scratch(output: &Path) -> Result<tempfile::TempDir, Error> {

@@ -52,7 +52,7 @@ mod write;
 
 pub use plot::{Axis, Chart, Dots, Line, Lines, Mark, Matrix, Plot, PlotError, Scale, Series};
 pub use table::{Align, Cell, Column, Highlight, Table, TableError, Value};
-pub use write::{ReportError, Written};
+pub use write::{ReportError, WrittenFiles};
 
 /// Format of `report.json`; raised when a reader of the old one would fail.
 pub const FORMAT: u32 = 1;

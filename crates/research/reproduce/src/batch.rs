@@ -3,7 +3,8 @@
 //! No paper has this. Slowdowns of pairs come from simulated cores of two hardware threads and are known, so this
 //! is the most that choosing can save there. Starting long jobs first saves time without any prediction; so
 //! partners are compared with that. The batches of each machine are divided by headroom, which is what the best
-//! order that a search finds saves. By the table of other programs nothing may be saved, nor without interference.
+//! order that a search finds saves. Controls: with the table of other programs nothing may be saved, nor without
+//! interference.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,9 +16,9 @@ use symbiont_experiments_sim::code::described;
 use symbiont_jobs::Flat;
 use symbiont_report::stats::{StatsError, mean_estimate};
 
-use super::figure::{Drawn, Figure, Paper, Point};
+use super::figure::{Drawing, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
-use super::{Context, Effort, Reproduced, Source};
+use super::{Context, Effort, Reproduction, Source};
 
 /// Jobs of a batch, simulated.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ const GAIN: Figure = Figure {
     quantity: "Time saved, over starting long jobs first",
     unit: Some("%"),
     neutral: Some(0.0),
-    drawn: Drawn::Dots,
+    drawn: Drawing::Dots,
     deviations: &[
         JOBS_ALONE,
         "Times alone and slowdowns of all pairs are known: the most that choosing can save.",
@@ -83,7 +84,7 @@ impl Source for Batches {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let batches = match context.effort {
             Effort::Quick => 30,
             Effort::Full => 300,
@@ -92,7 +93,7 @@ impl Source for Batches {
         let programs = context.all_programs(CPU2006_AND_2017);
         let profiles = context.profiles(&programs)?;
         progress.begin(MACHINES.len() * batches, None, Duration::ZERO);
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         for name in MACHINES {
             let machine = super::described(name)?;
             let table = PairTable::simulated(&machine, &profiles).map_err(Error::evaluation)?;

@@ -76,7 +76,7 @@ impl Paper {
 
 /// How a figure is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drawn {
+pub enum Drawing {
     /// Lines over a quantity, which the points have as `x`.
     Lines {
         /// The quantity.
@@ -113,7 +113,7 @@ pub struct Figure {
     /// The value at which nothing is gained or lost; none where values have no direction.
     pub neutral: Option<f64>,
     /// How it is drawn.
-    pub drawn: Drawn,
+    pub drawn: Drawing,
     /// How ours was made differently.
     pub deviations: &'static [&'static str],
 }

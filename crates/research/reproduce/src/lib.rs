@@ -61,7 +61,7 @@ use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::TableBuilder;
 
 pub use absent::{ABSENT, Absent};
-pub use figure::{Control, Drawn, Figure, Paper, Point};
+pub use figure::{Control, Drawing, Figure, Paper, Point};
 pub use page::{page, summary};
 pub use verdict::{Overall, Score, Tally, Verdict, magnitude, scores};
 
@@ -80,7 +80,7 @@ pub enum Effort {
     Full,
 }
 
-/// Makes a machine ready for programs on cores with so many threads, as an interface does it that shows how
+/// Prepares a machine for programs on cores with this many threads, as an interface does it that shows how
 /// far that is and keeps what was made.
 pub type Prepare<'a> =
     &'a dyn for<'p> Fn(&TableBuilder<'p>, &[&'p Profile], &[u32]) -> Result<(), Error>;
@@ -99,7 +99,7 @@ pub struct GivenWorkload {
 pub struct Context<'a> {
     /// Where finished runs are kept.
     pub records: PathBuf,
-    /// How much.
+    /// How much is run.
     pub effort: Effort,
     /// Seed of everything that is random.
     pub seed: u64,
@@ -107,7 +107,7 @@ pub struct Context<'a> {
     pub workers: usize,
     /// The programs' profiles.
     pub library: &'a Library,
-    /// Programs of the papers that run in place of those that stand for them.
+    /// Programs of the papers that the user gave, which run in place of their stand-ins.
     pub own: OwnPrograms,
     /// Folder of continuous traces of programs, which need not be there.
     pub traces: PathBuf,
@@ -175,7 +175,7 @@ fn described(name: &str) -> Result<Description, Error> {
 
 /// What a source gave.
 #[derive(Debug, Clone, Default)]
-pub struct Reproduced {
+pub struct Reproduction {
     /// The points of each figure, by its id.
     pub points: BTreeMap<&'static str, Vec<Point>>,
     /// What the figures rest on: machine, profiles, runs.
@@ -215,7 +215,7 @@ pub trait Source: Sync {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error>;
+    ) -> Result<Reproduction, Error>;
 }
 
 /// All sources. A new one is a new file and a line here.
@@ -310,7 +310,7 @@ pub fn reproduce(
     Ok(outcome)
 }
 
-/// What came out.
+/// The result.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// How much was run.
@@ -326,7 +326,7 @@ pub struct Outcome {
 }
 
 fn judged(
-    all: &[(&dyn Source, Reproduced)],
+    all: &[(&dyn Source, Reproduction)],
     is_wanted: impl Fn(&Figure) -> bool,
 ) -> Vec<(&'static Figure, Vec<Point>)> {
     let mut figures = Vec::new();
@@ -340,8 +340,8 @@ fn judged(
     figures
 }
 
-fn facts(all: &[(&dyn Source, Reproduced)]) -> Vec<(String, String)> {
-    let of = |(source, reproduced): &(&dyn Source, Reproduced)| {
+fn facts(all: &[(&dyn Source, Reproduction)]) -> Vec<(String, String)> {
+    let of = |(source, reproduced): &(&dyn Source, Reproduction)| {
         let named = |(name, value): &(String, String)| {
             (format!("{}: {name}", source.name()), value.clone())
         };

@@ -10,16 +10,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::{Done, Error, Experiment, Progress, carry_out, digest};
-use symbiont_experiments_sim::Shown;
+use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, digest};
+use symbiont_experiments_sim::ShownMeasurements;
 use symbiont_experiments_sim::code::CODE;
 use symbiont_experiments_sim::measured_pairs::{
     Events, Matrix, Rival, Sums, Trial, candidates, captured, drawn_pairs,
 };
 use symbiont_policy::{Learned, LearnedBy, find};
 
-use super::figure::{Drawn, Figure, Paper, Point};
-use super::{Context, Effort, Reproduced, Source};
+use super::figure::{Drawing, Figure, Paper, Point};
+use super::{Context, Effort, Reproduction, Source};
 
 /// Policies on measured pairs.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ const FIGURES: &[Figure] = &[Figure {
     quantity: "Share captured of what the best pairing gains over all pairings on average",
     unit: None,
     neutral: Some(0.0),
-    drawn: Drawn::Table,
+    drawn: Drawing::Table,
     deviations: &[
         "Threads run at the slowdowns of a matrix of pairs; IPC alone is drawn, measurements err by 3 %, a new \
          co-runner costs 1 ms. Mixes are drawn with repeats.",
@@ -146,7 +146,7 @@ fn rival(name: &str) -> Result<Rival, Error> {
             let set = settings.with(&Learned::EXPLORE, &false);
             rival.settings = set.map_err(Error::evaluation)?;
         }
-        SHUFFLED => rival.shown = Shown::Shuffled,
+        SHUFFLED => rival.shown = ShownMeasurements::Shuffled,
         _ => {}
     }
     Ok(rival)
@@ -166,7 +166,7 @@ impl Experiment for Trials<'_> {
         digest(&[CODE, &slowdowns, &format!("{:?} {}", self.size.until, self.seed)])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         if done.is_empty() { self.runs() } else { Vec::new() }
     }
 
@@ -206,7 +206,7 @@ impl Source for MeasuredPairs {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let drawn = drawn_pairs(DRAWN.0, DRAWN.1);
         let given: BTreeMap<&str, &Matrix> =
             context.pairs.iter().map(|(name, matrix)| (name.as_str(), matrix)).collect();
@@ -217,7 +217,7 @@ impl Source for MeasuredPairs {
         };
         let trials = Trials { matrices, size, seed: context.seed };
         let done = carry_out(&trials, &context.records, context.workers, progress)?;
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         let points = points(&trials, &done)?;
         reproduced.points.insert(FIGURES[0].id, points);
         for (name, matrix) in &trials.matrices {
@@ -229,9 +229,9 @@ impl Source for MeasuredPairs {
     }
 }
 
-fn points(trials: &Trials<'_>, done: &[Done<Trials<'_>>]) -> Result<Vec<Point>, Error> {
+fn points(trials: &Trials<'_>, done: &[FinishedRunOf<Trials<'_>>]) -> Result<Vec<Point>, Error> {
     let mut mixes: Vec<(Run, Vec<Vec<Sums>>)> = Vec::new();
-    for Done::<Trials<'_>> { run, record } in done {
+    for FinishedRunOf::<Trials<'_>> { run, record } in done {
         let run = Run { mix: 0, ..run.clone() };
         match mixes.iter_mut().find(|(known, _)| *known == run) {
             Some((_, all)) => all.push(record.clone()),

@@ -12,9 +12,9 @@ use symbiont_synth::Ratio;
 
 pub use self::openmp::Openmp;
 pub use self::seniority::Seniority;
-use super::figure::{Drawn, Figure, Paper, Point};
-use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::{Done, Error, Experiment, Progress, carry_out, digest};
+use super::figure::{Drawing, Figure, Paper, Point};
+use super::{Context, Effort, Reproduction, Source};
+use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, digest};
 use symbiont_experiments_sim::code::{self, CODE, machine};
 use symbiont_experiments_sim::phases::{
     CONTENDERS, CORES, CalibratedMachine, Figure as OfPair, MACHINES, Pair, PhasesRecord, Run,
@@ -60,7 +60,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         quantity: "Gain in throughput",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Matrix { row: "program", column: "co-running with" },
+        drawn: Drawing::Matrix { row: "program", column: "co-running with" },
         deviations: &[DRAWN, SYSTEM, ALL_PARALLEL],
     }
 }
@@ -70,7 +70,7 @@ const FIGURES: &[Figure] = &[
         quantity: "Speedup of the serial program",
         unit: None,
         neutral: Some(1.0),
-        drawn: Drawn::Lines { x: "Cores" },
+        drawn: Drawing::Lines { x: "Cores" },
         deviations: &[NO_NUMBERS, SYSTEM],
         ..figure(
             "morad-fig6",
@@ -82,7 +82,7 @@ const FIGURES: &[Figure] = &[
         quantity: "Speedup of the serial program",
         unit: None,
         neutral: Some(1.0),
-        drawn: Drawn::Lines { x: "Cores" },
+        drawn: Drawing::Lines { x: "Cores" },
         deviations: &[NO_NUMBERS, SYSTEM],
         ..figure(
             "morad-fig7",
@@ -94,7 +94,7 @@ const FIGURES: &[Figure] = &[
         quantity: "Speedup against running alone",
         unit: None,
         neutral: Some(1.0),
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         deviations: &[NO_NUMBERS, SYSTEM, ALONE],
         ..figure("morad-tab3", "Tables 1 and 3", "Speedups in each joint state, simulated")
     },
@@ -102,13 +102,13 @@ const FIGURES: &[Figure] = &[
     figure("morad-fig8", "Fig. 8", "Gain of each pair, symmetric, simulated"),
     Figure {
         quantity: "Change",
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         ..figure("morad-tab5", "Table 5 and section 7", "Means over all pairs, simulated")
     },
     Figure {
         quantity: "Mean fairness",
         neutral: None,
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         deviations: &[DRAWN, SYSTEM, CHAIN],
         ..figure("morad-tab5-fairness", "Table 5", "Fairness under each scheduler, simulated")
     },
@@ -135,7 +135,7 @@ impl Experiment for Trial<'_, '_> {
         digest(&[CODE, &machine, &self.profile])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         if done.is_empty() { plan(&self.size, self.seed) } else { Vec::new() }
     }
 
@@ -162,7 +162,7 @@ impl Source for SerialPhases {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let profile = context.library.load(CALCULATION);
         let profile = profile.map_err(Error::evaluation)?;
         let size = match context.effort {
@@ -175,7 +175,7 @@ impl Source for SerialPhases {
         let finished = carry_out(&trial, &context.records, context.workers, progress)?;
         let factors: Vec<f64> = stages.iter().map(CalibratedMachine::factor).collect();
         let runs = Runs { finished: &finished, factors: &factors, seed: context.seed };
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         for (id, machine, at) in [("morad-fig6", 0, 0), ("morad-fig7", 0, 1)] {
             reproduced.points.insert(id, by_cores(&runs, &trial.size, machine, at)?);
         }

@@ -1,6 +1,6 @@
 //! From figures to a report.
 
-use super::figure::{Control, Drawn, Figure, Point};
+use super::figure::{Control, Drawing, Figure, Point};
 use super::verdict::{Overall, Tally, Verdict, magnitude, scores};
 use super::{ABSENT, Context, Effort, Outcome, own};
 use symbiont_report::number;
@@ -197,16 +197,16 @@ fn controls(point: &Point) -> String {
 
 fn row_name(figure: &Figure) -> &'static str {
     match figure.drawn {
-        Drawn::Matrix { row, .. } => row,
+        Drawing::Matrix { row, .. } => row,
         _ => "What",
     }
 }
 
 fn column_name(figure: &Figure) -> &'static str {
     match figure.drawn {
-        Drawn::Lines { x } => x,
-        Drawn::Matrix { column, .. } => column,
-        Drawn::Dots | Drawn::Table => "Where",
+        Drawing::Lines { x } => x,
+        Drawing::Matrix { column, .. } => column,
+        Drawing::Dots | Drawing::Table => "Where",
     }
 }
 
@@ -227,10 +227,10 @@ fn plot(figure: &Figure, points: &[Point]) -> Option<Plot> {
         return None;
     }
     let chart = match figure.drawn {
-        Drawn::Table => return None,
-        Drawn::Lines { x } => Chart::Lines(lines(figure, x, points)),
-        Drawn::Matrix { row, column } => Chart::Matrix(matrix(figure, (row, column), &drawn)),
-        Drawn::Dots => Chart::Dots(dots(figure, &drawn)),
+        Drawing::Table => return None,
+        Drawing::Lines { x } => Chart::Lines(lines(figure, x, points)),
+        Drawing::Matrix { row, column } => Chart::Matrix(matrix(figure, (row, column), &drawn)),
+        Drawing::Dots => Chart::Dots(dots(figure, &drawn)),
     };
     let title = format!("{} ({})", figure.title, figure.place);
     Some(Plot::new(figure.id, title, "", chart))

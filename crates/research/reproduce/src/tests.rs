@@ -64,7 +64,8 @@ fn printed(figure: &str, what: &str, at: &str) -> Option<f64> {
     }
 }
 
-/// The table in docs/results.md is generated (`scripts/figures.py`) from kept values, which follow this build's figures.
+/// The table in docs/results.md is generated (`scripts/figures.py`) from kept values, which follow this build's
+/// figures.
 #[test]
 fn the_readme_shows_figures_and_published_values_of_this_build() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/figures/figures.json");
@@ -269,7 +270,7 @@ fn the_page_shows_every_figure() {
     let points = |figure: &Figure| {
         let point = point(1.0, 2.0, 1.5);
         match figure.drawn {
-            Drawn::Lines { .. } => {
+            Drawing::Lines { .. } => {
                 vec![point.clone().x(1.0), Point { at: "c".into(), ..point }.x(2.0)]
             }
             _ => vec![point],
@@ -290,7 +291,7 @@ fn the_page_shows_every_figure() {
             Block::Plot(plot) => plot.id == figure.id,
             _ => false,
         };
-        let wanted = if figure.drawn == Drawn::Table { 1 } else { 2 };
+        let wanted = if figure.drawn == Drawing::Table { 1 } else { 2 };
         assert_eq!(report.blocks.iter().filter(is_own).count(), wanted, "{}", figure.id);
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::{BenchOptions, BenchRecord, Comparison, Run, WORKLOAD, decisions, rows};
 use crate::harness::Machine;
-use symbiont_campaign::{Decision, Done, Error, Metric, Rows};
+use symbiont_campaign::{Decision, Error, FinishedRunOf, Metric, Rows};
 use symbiont_report::metrics;
 use symbiont_report::stats::{Estimate, StatsError, mean, mean_estimate, standard_deviation};
 use symbiont_report::{
     Axis, Block, Cell, Chart, Column, Dots, Highlight, Mark, Plot, Report, Series, Table,
 };
 
-type Runs<'a> = [Done<Comparison<'a>>];
+type Runs<'a> = [FinishedRunOf<Comparison<'a>>];
 
 /// Shares of this machine's CPUs, and of a program's time alone, above which a reader is warned.
 const OTHERS: f64 = 0.02;

@@ -37,7 +37,7 @@ impl Verdict {
 
 /// How a measured change stands to one that a model predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Goes {
+pub enum Direction {
     /// It goes the same way.
     AsPredicted,
     /// Its interval holds zero.
@@ -46,7 +46,7 @@ pub enum Goes {
     Against,
 }
 
-impl Goes {
+impl Direction {
     /// None where the model predicts less than `least`, or where the measured change has no interval.
     #[must_use]
     pub fn of(predicted: f64, least: f64, measured: &Estimate) -> Option<Self> {
@@ -110,14 +110,14 @@ mod tests {
     fn a_change_goes_as_predicted_either_way_or_against() {
         let goes = |predicted, low, high| {
             let interval = Some(Interval { low, high });
-            Goes::of(predicted, 0.01, &Estimate { interval, ..Estimate::exact(0.0) })
+            Direction::of(predicted, 0.01, &Estimate { interval, ..Estimate::exact(0.0) })
         };
-        assert_eq!(goes(0.1, 0.02, 0.05), Some(Goes::AsPredicted));
-        assert_eq!(goes(-0.1, -0.05, -0.02), Some(Goes::AsPredicted));
-        assert_eq!(goes(0.1, -0.05, 0.02), Some(Goes::Either));
-        assert_eq!(goes(0.1, -0.05, -0.02), Some(Goes::Against));
-        assert_eq!(goes(-0.1, 0.02, 0.05), Some(Goes::Against));
+        assert_eq!(goes(0.1, 0.02, 0.05), Some(Direction::AsPredicted));
+        assert_eq!(goes(-0.1, -0.05, -0.02), Some(Direction::AsPredicted));
+        assert_eq!(goes(0.1, -0.05, 0.02), Some(Direction::Either));
+        assert_eq!(goes(0.1, -0.05, -0.02), Some(Direction::Against));
+        assert_eq!(goes(-0.1, 0.02, 0.05), Some(Direction::Against));
         assert_eq!(goes(0.001, 0.02, 0.05), None, "too little is predicted");
-        assert_eq!(Goes::of(0.1, 0.01, &Estimate::exact(0.2)), None);
+        assert_eq!(Direction::of(0.1, 0.01, &Estimate::exact(0.2)), None);
     }
 }

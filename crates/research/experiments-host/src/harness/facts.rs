@@ -1,4 +1,4 @@
-//! What the results of an experiment depend on.
+//! The machine that an experiment runs on, as far as its results depend on it.
 
 use std::fs;
 use std::path::Path;

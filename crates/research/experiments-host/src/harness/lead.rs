@@ -1,4 +1,4 @@
-//! How long before its start a run is begun.
+//! How long before the measured part of a run its programs are started.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Lead {
         self.get() >= LONGEST
     }
 
-    /// Gives the outcome of a run back, and heeds it.
+    /// Takes note of how a run ended, and returns it.
     pub fn heed<T, E>(&self, outcome: Result<T, E>) -> Result<T, E> {
         if outcome.is_err() && !self.is_longest() {
             self.times.fetch_add(self.times.load(Ordering::Relaxed), Ordering::Relaxed);

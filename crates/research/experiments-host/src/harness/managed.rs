@@ -11,7 +11,7 @@ use symbiont_campaign::{Error, read_json};
 /// The part of its report that experiments look at. Other parts may come and
 /// go with versions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Managed {
+pub struct ManagerFigures {
     /// Length of a quantum, in ms.
     #[serde(default)]
     pub quantum_ms: Option<f64>,
@@ -72,9 +72,9 @@ pub struct Moves {
 /// Reads a report.
 ///
 /// # Errors
-/// When it is none, or says that the programs ran unmanaged: such a run must
+/// When it cannot be read, or says that the programs ran unmanaged: such a run must
 /// never be taken for one of a policy.
-pub fn read_report(path: &Path) -> Result<Managed, Error> {
+pub fn read_report(path: &Path) -> Result<ManagerFigures, Error> {
     let report: Value = read_json(path)?;
     if let Some(why) = report.get("unmanaged").filter(|why| !why.is_null()) {
         let text = why.as_str().map_or_else(|| why.to_string(), str::to_owned);
@@ -87,7 +87,7 @@ pub fn read_report(path: &Path) -> Result<Managed, Error> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Managed, Error> {
+    fn read(text: &str) -> Result<ManagerFigures, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
         std::fs::write(&path, text).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use symbiont_synth::calibrate::Rate;
 
-use super::{Measure, Place, Programs, Site};
+use super::{Measure, Programs, RunFolder, Site};
 use symbiont_campaign::{Error, InRound, Progress, Repeats, Rounds, read_json};
 
 /// Time that a calibration may take.
@@ -37,7 +37,7 @@ impl Measure for Calibration<'_> {
         String::new()
     }
 
-    fn measure(&self, _: &InRound<String>, place: &Place<'_>) -> Result<Rate, Error> {
+    fn measure(&self, _: &InRound<String>, place: &RunFolder<'_>) -> Result<Rate, Error> {
         let out = place.file("rate.json");
         let words = [self.0.synth.display().to_string(), "calibrate".into(), "--json".into()];
         place.run(&words, &out, LIMIT)?;

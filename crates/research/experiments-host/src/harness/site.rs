@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 
 use super::{Machine, run, scratch};
 use symbiont_campaign::{
-    Done, Error, Experiment, Finished, InRound, Progress, Repeats, Rounds, carry_out, make_folder,
+    Error, Experiment, FinishedRun, FinishedRunOf, InRound, Progress, Repeats, Rounds, carry_out,
+    make_folder,
 };
 use symbiont_report::Report;
 
@@ -35,29 +36,33 @@ pub trait Measure: Sync {
     fn options(&self) -> String;
 
     /// Is the outcome decided, so that no more rounds are needed?
-    fn decided(&self, _: &[Measured<Self>]) -> bool {
+    fn decided(&self, _: &[MeasuredRun<Self>]) -> bool {
         false
     }
 
     /// Carries out one run.
-    fn measure(&self, run: &InRound<Self::Cell>, place: &Place<'_>) -> Result<Self::Record, Error>;
+    fn measure(
+        &self,
+        run: &InRound<Self::Cell>,
+        place: &RunFolder<'_>,
+    ) -> Result<Self::Record, Error>;
 
     /// About how long a run takes.
     fn cost(&self, cell: &Self::Cell) -> Duration;
 }
 
 /// A finished run of an experiment.
-pub type Measured<M> = Finished<InRound<<M as Measure>::Cell>, <M as Measure>::Record>;
+pub type MeasuredRun<M> = FinishedRun<InRound<<M as Measure>::Cell>, <M as Measure>::Record>;
 
 /// Where one run is carried out.
-pub struct Place<'a> {
+pub struct RunFolder<'a> {
     /// The machine.
     pub machine: &'a Machine,
     folder: &'a Path,
     stop: &'a AtomicBool,
 }
 
-impl Place<'_> {
+impl RunFolder<'_> {
     /// A file of this run; it is removed when the run has ended.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
@@ -104,7 +109,7 @@ impl Site {
         &self,
         measure: &M,
         progress: &mut dyn Progress,
-    ) -> Result<Vec<Measured<M>>, Error> {
+    ) -> Result<Vec<MeasuredRun<M>>, Error> {
         carry_out(&Here { measure, site: self }, &self.folder, 1, progress)
     }
 
@@ -137,14 +142,14 @@ impl<M: Measure> Experiment for Here<'_, M> {
         self.site.machine.basis(&[&self.site.rounds.seed.to_string(), &self.measure.options()])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Self::Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Self::Run> {
         let decided = || self.measure.decided(done);
         self.site.rounds.next(&self.measure.cells(), done.len(), decided)
     }
 
     fn carry_out(&self, run: &Self::Run, stop: &AtomicBool) -> Result<M::Record, Error> {
         let folder = scratch(&self.site.folder)?;
-        let place = Place { machine: &self.site.machine, folder: folder.path(), stop };
+        let place = RunFolder { machine: &self.site.machine, folder: folder.path(), stop };
         self.measure.measure(run, &place)
     }
 

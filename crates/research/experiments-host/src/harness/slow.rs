@@ -12,9 +12,9 @@ use symbiont_campaign::Error;
 const LONGEST: Duration = Duration::from_secs(12 * 3600);
 
 /// Slow as long as this lives, and as the thread that made it.
-pub struct Slow(Mutex<Slowed>);
+pub struct SlowedCpus(Mutex<Slowed>);
 
-impl Slow {
+impl SlowedCpus {
     /// Slows them down by children of the running program.
     pub fn start(symbiont: &Path, cpus: &[SlowCpu]) -> Result<Self, Error> {
         let slowed = Slowed::start(symbiont, cpus, LONGEST).map_err(Error::run)?;

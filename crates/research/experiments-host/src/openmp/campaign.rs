@@ -9,9 +9,11 @@ use symbiont_linux::slow::SlowCpu;
 use super::evaluate::{Evaluation, evaluate};
 use super::kernels::{self, Fit, Kernel, Outcome};
 use super::page::page;
-use super::plan::{AROUND, RunKind, Size};
+use super::plan::{AROUND, OpenmpSize, RunKind};
 use super::record::OpenmpRecord;
-use crate::harness::{Lead, Measure, Place, Programs, Site, Slow, read_report, slow_cpus};
+use crate::harness::{
+    Lead, Measure, Programs, RunFolder, Site, SlowedCpus, read_report, slow_cpus,
+};
 use crate::phases::{Cpus, Grouping, command};
 use symbiont_campaign::{Error, InRound, Progress, Repeats, Rounds, digest};
 use symbiont_report::Report;
@@ -25,8 +27,8 @@ pub struct OpenmpOptions {
     pub compiler: PathBuf,
     /// Folder of the report and of the finished runs.
     pub output: PathBuf,
-    /// How large.
-    pub size: Size,
+    /// How large the experiment is.
+    pub size: OpenmpSize,
     /// Seed of the order of runs.
     pub seed: u64,
     /// CPUs to slow down meanwhile.
@@ -49,7 +51,7 @@ const SEQUENCE: &str = r#""$0" "$1" "$2" "$5" && exec "$0" "$3" "$4" 0"#;
 /// When the kernels cannot be built, a run fails, the folder cannot be used, or the user stops it; finished
 /// runs are kept in each case.
 pub fn run(options: &OpenmpOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
-    let Size { rounds, time, .. } = options.size;
+    let OpenmpSize { rounds, time, .. } = options.size;
     let site = site(options)?;
     let (evaluation, runs) = evaluated(options, &site, progress)?;
     let mut report = page(&evaluation);
@@ -85,7 +87,7 @@ fn evaluated(
     let fitted: Vec<Kernel> = fitted.into_iter().map(|done| done.record).collect();
     let kernels = in_order(&options.size.kernels, &fitted);
     // Its children end with the thread that starts them.
-    let slow = Slow::start(&options.programs.symbiont, &options.slow)?;
+    let slow = SlowedCpus::start(&options.programs.symbiont, &options.slow)?;
     let pairs =
         Pairs { options, program: &program, kernels: &kernels, slow: &slow, lead: Lead::new(LEAD) };
     let done = site.carry_out(&pairs, progress)?;
@@ -94,7 +96,7 @@ fn evaluated(
     Ok((evaluate(&done, &options.size, &kernels, cpus)?, done.len()))
 }
 
-/// Kernels as they were asked for: they were fitted in random order.
+/// The kernels in the order in which the user named them: they were measured in random order.
 pub(super) fn in_order(names: &[String], fitted: &[Kernel]) -> Vec<Kernel> {
     let find = |name: &String| fitted.iter().find(|kernel| kernel.name == *name).cloned();
     names.iter().filter_map(find).collect()
@@ -105,7 +107,7 @@ pub(super) struct Pairs<'a> {
     options: &'a OpenmpOptions,
     program: &'a Path,
     kernels: &'a [Kernel],
-    slow: &'a Slow,
+    slow: &'a SlowedCpus,
     lead: Lead,
 }
 
@@ -132,7 +134,11 @@ impl Measure for Pairs<'_> {
         }
     }
 
-    fn measure(&self, run: &InRound<RunKind>, place: &Place<'_>) -> Result<OpenmpRecord, Error> {
+    fn measure(
+        &self,
+        run: &InRound<RunKind>,
+        place: &RunFolder<'_>,
+    ) -> Result<OpenmpRecord, Error> {
         let record = match &run.cell {
             RunKind::Alone { kernel } => {
                 let (kernel, threads) = (self.kernel(kernel)?, place.machine.cpus);
@@ -162,7 +168,7 @@ impl Pairs<'_> {
         &self,
         [a, b]: [&Kernel; 2],
         (policy, grouping): (&str, Grouping),
-        place: &Place<'_>,
+        place: &RunFolder<'_>,
     ) -> Result<OpenmpRecord, Error> {
         let (options, lead) = (self.options, self.lead.get());
         let file = |name: &str| place.file(name);

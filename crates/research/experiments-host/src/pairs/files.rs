@@ -10,7 +10,7 @@ use symbiont_topology::PuId;
 
 use super::machine::Method;
 use super::sharing::{Verdict, are_siblings};
-use super::{Chosen, Cited, Found};
+use super::{Cited, CpuChoice, Found};
 
 /// Raised when a reader of the old form would fail.
 const FORMAT: u32 = 1;
@@ -23,7 +23,7 @@ struct Data<'a> {
     virtual_machine: bool,
     kernel: Option<&'a String>,
     cpus: [PuId; 2],
-    chosen: Chosen,
+    chosen: CpuChoice,
     speeds: Method,
     rounds: u32,
     rounds_planned: u32,

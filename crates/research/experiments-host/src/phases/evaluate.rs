@@ -64,7 +64,7 @@ pub struct Evaluation {
     /// Each program alone, headline first.
     pub alone: Vec<Alone>,
     /// Each cell in each grouping, headline first.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<PhasesCell>,
     /// The real programs; absent if they were left out.
     pub real: Option<Real>,
     /// What the managers reported, by policy.
@@ -78,7 +78,7 @@ pub struct Evaluation {
 pub struct Alone {
     /// Of which part.
     pub part: Part,
-    /// Which program.
+    /// The program.
     pub ratio: Ratio,
     /// Iterations per second, in units of one thread on the idle machine.
     pub throughput: Estimate,
@@ -88,10 +88,10 @@ pub struct Alone {
 
 /// Two programs side by side in one grouping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct PhasesCell {
     /// Of which part.
     pub part: Part,
-    /// Which programs.
+    /// The programs.
     pub ratios: [Ratio; 2],
     /// In whose sessions.
     pub grouping: Grouping,
@@ -240,8 +240,8 @@ pub fn evaluate(
         .collect::<Result<Vec<_>, _>>()?;
     // Runs were shuffled; the report is not.
     cells.sort_by(|a, b| {
-        let key = |cell: &Cell| (cell.part, cell.grouping);
-        let shares = |cell: &Cell| cell.ratios.map(|r| -r.parallel_share());
+        let key = |cell: &PhasesCell| (cell.part, cell.grouping);
+        let shares = |cell: &PhasesCell| cell.ratios.map(|r| -r.parallel_share());
         let [a0, a1] = shares(a);
         let [b0, b1] = shares(b);
         key(a).cmp(&key(b)).then(a0.total_cmp(&b0)).then(a1.total_cmp(&b1))
@@ -296,9 +296,9 @@ fn cell(
     (baseline, tried): (&Vec<Pair>, &Vec<Pair>),
     cpus: Cpus,
     seed: u64,
-) -> Result<Cell, Error> {
+) -> Result<PhasesCell, Error> {
     let of = |policy, runs| outcome(policy, runs, ratios, alone, cpus, seed);
-    Ok(Cell {
+    Ok(PhasesCell {
         part,
         ratios,
         grouping,
@@ -484,7 +484,7 @@ fn mean(values: &[f64]) -> f64 {
     stats::mean(values).unwrap_or(f64::NAN)
 }
 
-impl Cell {
+impl PhasesCell {
     /// The outcomes with their policies, in the order of tables.
     #[must_use]
     pub fn outcomes(&self) -> [(&'static str, &Outcome); 2] {

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::Library;
 use crate::turns::{Story, Turns};
-use symbiont_campaign::Finished;
+use symbiont_campaign::FinishedRun;
 use symbiont_report::theory::{JointState, Scheduler, speedups};
 
 fn calculation() -> Profile {
@@ -76,7 +76,7 @@ fn serial_phases_first_gain_on_eight_simulated_cores() {
     let stages = stages(&profile).unwrap();
     let finish = |run: Run| {
         let record: PhasesRecord = stages[run.machine].carry_out(&run).unwrap();
-        Finished { run, record }
+        FinishedRun { run, record }
     };
     let finished: Vec<_> = plan(&small(), 1).into_iter().map(finish).collect();
     let factors: Vec<f64> = stages.iter().map(CalibratedMachine::factor).collect();

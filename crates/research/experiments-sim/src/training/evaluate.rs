@@ -13,14 +13,14 @@ use symbiont_training::{
 };
 
 use super::campaign::TrainingOptions;
-use super::gains::{Captured, WORKLOADS, captured};
+use super::gains::{CapturedGain, WORKLOADS, captured};
 use super::plan::Run;
-use super::watch::Ran;
+use super::watch::WatchedRun;
 use symbiont_campaign::Error;
 
 /// What a training gave.
 #[derive(Debug)]
-pub struct Evaluated {
+pub struct TrainingResult {
     /// The model, fitted on everything, with its cross-validated errors.
     pub model: Model,
     /// Mean slowdowns of pairs against running alone.
@@ -45,7 +45,7 @@ pub struct Evaluation {
     /// isolated stacks: what the paper compares throttled stacks with (section 3.2).
     pub isolated: Validation,
     /// What pairing by it gains; of pairs only.
-    pub captured: Vec<Captured>,
+    pub captured: Vec<CapturedGain>,
     /// Mean throttled over isolated CPI.
     pub throttled: f64,
     /// By how much processes of no-operations slow each program down, in parts of its throttled
@@ -58,11 +58,11 @@ pub struct Evaluation {
 /// # Errors
 /// When runs are missing, or no model can be fitted on them.
 pub fn evaluate(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     options: &TrainingOptions,
     (made, components, training): ((String, CoreKind, String), Components, Training),
     stop: &AtomicBool,
-) -> Result<Evaluated, Error> {
+) -> Result<TrainingResult, Error> {
     let TrainingOptions { size, weighting, .. } = options;
     let isolated = alone(runs, 1)?;
     let (mut fitted, mut modes) = (BTreeMap::new(), BTreeMap::new());
@@ -127,7 +127,7 @@ pub fn evaluate(
     let (machine, core, catalogue) = made;
     let slowdowns = slowdowns(runs, (&training.programs, size.quantum), &machine, &isolated)?;
     let model = Model { machine, core, catalogue, components, training, modes: fitted };
-    Ok(Evaluated { model, slowdowns, modes })
+    Ok(TrainingResult { model, slowdowns, modes })
 }
 
 /// What a thread came to.
@@ -137,7 +137,7 @@ pub(super) fn end<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T
 
 /// Each program alone, with the core set up for so many threads.
 pub(super) fn alone(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     width: usize,
 ) -> Result<BTreeMap<&str, Profile>, Error> {
     let mut profiles = BTreeMap::new();
@@ -164,7 +164,7 @@ pub(super) fn profile<'p>(
 /// Quanta of groups aligned with the same instructions alone; how many were idle and
 /// how many not covered.
 pub(super) fn observe(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     width: usize,
     throttled: &BTreeMap<&str, Profile>,
 ) -> Result<(Vec<Observation>, (usize, usize)), Error> {
@@ -189,7 +189,7 @@ pub(super) fn observe(
 
 /// Throttled stacks with throttled over isolated CPI of the same instructions, by program.
 pub(super) fn ratios(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     width: usize,
     isolated: &BTreeMap<&str, Profile>,
 ) -> Result<Vec<(String, symbiont_model::Shares, f64)>, Error> {
@@ -212,7 +212,7 @@ pub(super) fn ratios(
 
 /// What no-operations cost each program beyond the SMT mode.
 fn nops(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     width: usize,
     throttled: &BTreeMap<&str, Profile>,
 ) -> Result<Vec<f64>, Error> {
@@ -228,7 +228,7 @@ fn nops(
 
 /// Mean slowdowns of pairs against isolated runs of the same instructions.
 pub(super) fn slowdowns(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     (programs, quantum): (&[String], Duration),
     machine: &str,
     isolated: &BTreeMap<&str, Profile>,

@@ -24,7 +24,7 @@ use symbiont_linux::observe::WatchOptions;
 use symbiont_model::Components;
 use symbiont_topology::{CoreKind, HostTopology, PuId};
 
-use super::{Ran, Run, Site, Size, watch};
+use super::{Run, Site, TrainingSize, WatchedRun, watch};
 use symbiont_campaign::Error;
 
 /// What a process that does nothing is asked to do, as the first word of
@@ -79,7 +79,7 @@ impl Real {
         Self { trainees, catalogue, cpus, core, machine, facts, scratch }
     }
 
-    fn start(&self, run: &Run) -> Result<Started, Error> {
+    fn start(&self, run: &Run) -> Result<Children, Error> {
         let this = std::env::current_exe().map_err(Error::io("/proc/self/exe".as_ref()))?;
         let nop = vec![this.display().to_string(), NOP.to_owned()];
         let names = run.programs();
@@ -92,7 +92,7 @@ impl Real {
             command.ok_or_else(|| Error::evaluation(format!("there is no command for '{name}'")))
         };
         let commands = names.iter().map(known).collect::<Result<Vec<_>, _>>()?;
-        let mut started = Started { children: Vec::new() };
+        let mut started = Children { children: Vec::new() };
         for (words, cpu) in commands.into_iter().chain(vec![&nop; idle]).zip(&self.cpus) {
             started.children.push(spawn(words, *cpu)?);
         }
@@ -123,11 +123,11 @@ fn spawn(words: &[String], cpu: PuId) -> Result<Child, Error> {
 }
 
 /// Children, ended when dropped.
-struct Started {
+struct Children {
     children: Vec<Child>,
 }
 
-impl Drop for Started {
+impl Drop for Children {
     fn drop(&mut self) {
         for child in &mut self.children {
             let _ = child.kill();
@@ -180,7 +180,12 @@ impl Site for Real {
         false
     }
 
-    fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error> {
+    fn carry_out(
+        &self,
+        run: &Run,
+        components: &Components,
+        size: &TrainingSize,
+    ) -> Result<WatchedRun, Error> {
         let wrong = |why: String| Error::evaluation(format!("{run}: {why}"));
         let host = HostTopology::read().map_err(|why| wrong(why.to_string()))?;
         let counting = CountOptions {
@@ -203,7 +208,7 @@ impl Site for Real {
         ran.map_err(|why| wrong(why.to_string()))
     }
 
-    fn cost(&self, _: &Run, size: &Size) -> Duration {
+    fn cost(&self, _: &Run, size: &TrainingSize) -> Duration {
         size.quantum * size.quanta as u32
     }
 }

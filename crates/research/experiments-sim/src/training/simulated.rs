@@ -1,9 +1,9 @@
 //! Training on the simulated machine.
 //!
 //! One core with as many hardware threads as the widest groups need. Alone, it
-//! is set up for more threads than run, which is what processes of
-//! no-operations are for on a real machine. What these take of it besides is left out
-//! there, and measured by itself: each program co-runs with them too ([`NOPS`]). All memory is on the
+//! is set up for more threads than run, for which a real machine needs processes that execute
+//! no-operations. What these take from the program beyond that is not part of such a run and is measured by itself:
+//! each program co-runs with them too ([`NOPS`]). All memory is on the
 //! core's own node.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use symbiont_sim_fast::machine::{Errors, SimMachine, SimOptions};
 use symbiont_sim_fast::program::{Program, Shape};
 use symbiont_topology::CoreKind;
 
-use super::{Ran, Run, Site, Size, watch};
+use super::{Run, Site, TrainingSize, WatchedRun, watch};
 use crate::code::{CODE, machine, profile};
 use crate::held;
 use symbiont_campaign::{Error, digest};
@@ -137,7 +137,12 @@ impl Site for Simulated<'_, '_> {
         self.profiles.contains_key(NOPS)
     }
 
-    fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error> {
+    fn carry_out(
+        &self,
+        run: &Run,
+        components: &Components,
+        size: &TrainingSize,
+    ) -> Result<WatchedRun, Error> {
         let wrong = |why: String| Error::evaluation(format!("{run}: {why}"));
         let (nops, least_mode) = match run {
             Run::Alone { width, .. } => (0, *width as u32),
@@ -157,7 +162,7 @@ impl Site for Simulated<'_, '_> {
         watch(&mut machine, components, readings, stretch).map_err(|why| wrong(why.to_string()))
     }
 
-    fn cost(&self, run: &Run, size: &Size) -> Duration {
+    fn cost(&self, run: &Run, size: &TrainingSize) -> Duration {
         COST.mul_f64(run.threads() as f64 * size.quanta as f64 * size.quantum.as_secs_f64())
     }
 }

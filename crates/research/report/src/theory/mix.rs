@@ -17,9 +17,9 @@
 //!   Within a class no thread is preferred, so where all programs are in the same
 //!   kind of phase it is the baseline.
 //!
-//! On average a program gets its share of what its class's cores give: `own / max(n, t)` of their sum. The extremes are found exactly, by dynamic
-//! programming over the cores: per core, has it one more thread, and how many
-//! of its threads are this program's.
+//! On average a program gets its share of what its class's cores give: `own / max(n, t)` of their sum. The extremes
+//! are found exactly, by dynamic programming over the cores: per core, has it one more thread, and how many of its
+//! threads are this program's.
 //!
 //! Table 3 has an average of 1 in (S,S), that of the baseline, although the
 //! text next to it says that one serial thread has the large core; with n > 2

@@ -4,7 +4,7 @@ use symbiont_model::{Form, Holdout, Inversion, Score, SmtMode};
 use symbiont_training::{BIN, Errors, Predictor};
 
 use super::Point;
-use symbiont_experiments_sim::training::Evaluated;
+use symbiont_experiments_sim::training::TrainingResult;
 use symbiont_report::published::feliu::{Accuracy, FORWARD, INVERSE};
 use symbiont_report::stats::Estimate;
 
@@ -12,7 +12,7 @@ use symbiont_report::stats::Estimate;
 const MODES: [(SmtMode, &str); 2] = [(SmtMode::Smt2, "SMT2"), (SmtMode::Smt4, "SMT4")];
 
 /// Fig. 5: mean absolute errors and shares within 5 %.
-pub fn forward(trained: &Evaluated) -> Vec<Point> {
+pub fn forward(trained: &TrainingResult) -> Vec<Point> {
     let mut points = Vec::new();
     for ((mode, at), Accuracy { mean_error, within, .. }) in MODES.into_iter().zip(FORWARD) {
         let scores = trained.model.modes.get(&mode).map(|trained| trained.scores.as_slice());
@@ -36,7 +36,7 @@ pub fn forward(trained: &Evaluated) -> Vec<Point> {
 
 /// Fig. 6: mean absolute errors of each component of the throttled stacks, and shares within 5 %. The
 /// published ones are of the completion stalls, the largest component there; they stand next to our largest.
-pub fn inverse(trained: &Evaluated) -> Vec<Point> {
+pub fn inverse(trained: &TrainingResult) -> Vec<Point> {
     let mut points = Vec::new();
     for ((mode, at), Accuracy { mean_error, within, .. }) in MODES.into_iter().zip(INVERSE) {
         let Some(evaluation) = trained.modes.get(&mode) else { continue };
@@ -60,7 +60,7 @@ fn percent(share: f64) -> Estimate {
 }
 
 /// The histograms of Fig. 5 (the slowdown) and Fig. 6 (the largest component), without their open ends.
-pub fn histograms(trained: &Evaluated) -> [Vec<Point>; 2] {
+pub fn histograms(trained: &TrainingResult) -> [Vec<Point>; 2] {
     let mut histograms = [Vec::new(), Vec::new()];
     for (mode, evaluation) in &trained.modes {
         let validation = &evaluation.programs;

@@ -6,9 +6,9 @@ use super::{
     L1, NUMA, ONLINE, ORACLE, OS, PRIVATE, RANDOM, RANDOM_FREE, RANDOM_PRIVATE, SYMBIOTIC,
 };
 use super::{SHUFFLED, STATIC, Size};
-use crate::Reproduced;
-use crate::figure::{Drawn, Figure, Paper, Point};
-use symbiont_campaign::{Finished, Metric, Rows};
+use crate::Reproduction;
+use crate::figure::{Drawing, Figure, Paper, Point};
+use symbiont_campaign::{FinishedRun, Metric, Rows};
 use symbiont_experiments_sim::mixes::{Mix, MixRecord, Run};
 use symbiont_report::published::feliu::{ANTT, STP, Statement};
 use symbiont_report::stats::Estimate;
@@ -38,7 +38,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         quantity: "STP over random",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Lines { x: "Cores" },
+        drawn: Drawing::Lines { x: "Cores" },
         deviations: &[OTHERS, SERIES],
     }
 }
@@ -47,7 +47,7 @@ const fn matrix(id: &'static str, place: &'static str, title: &'static str) -> F
     Figure {
         quantity: "Share of quanta",
         neutral: None,
-        drawn: Drawn::Matrix { row: "program", column: "co-running with" },
+        drawn: Drawing::Matrix { row: "program", column: "co-running with" },
         deviations: &[OTHERS, SHARES],
         ..figure(id, place, title)
     }
@@ -57,7 +57,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         quantity: "Error of predicted slowdowns",
         neutral: None,
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         ..figure(
             "feliu-fig5",
             "Fig. 5",
@@ -67,14 +67,14 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         quantity: "Share of predictions",
         neutral: None,
-        drawn: Drawn::Lines { x: "Error, %" },
+        drawn: Drawing::Lines { x: "Error, %" },
         deviations: &[OTHERS, SERIES, ENDS],
         ..figure("feliu-fig5-errors", "Fig. 5", "Errors of predicted slowdowns, simulated")
     },
     Figure {
         quantity: "Error of estimated components",
         neutral: None,
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         deviations: &[OTHERS, LARGEST],
         ..figure(
             "feliu-fig6",
@@ -85,7 +85,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         quantity: "Share of estimates",
         neutral: None,
-        drawn: Drawn::Lines { x: "Error, %" },
+        drawn: Drawing::Lines { x: "Error, %" },
         deviations: &[OTHERS, LARGEST, ENDS],
         ..figure("feliu-fig6-errors", "Fig. 6", "Errors of the largest component, simulated")
     },
@@ -96,7 +96,7 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         quantity: "Gain in STP",
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[OTHERS, SERIES, COUNTS],
         ..figure("feliu-sec63", "section 6.3", "Gains in STP that the text states, simulated")
     },
@@ -115,7 +115,7 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         quantity: "Change of ANTT; lower is better",
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[OTHERS, SERIES, COUNTS],
         ..figure("feliu-sec64", "section 6.4", "Changes of ANTT that the text states, simulated")
     },
@@ -123,7 +123,7 @@ pub const FIGURES: &[Figure] = &[
     matrix("feliu-fig9b", "Fig. 9", "Pairs on one core in another SMT2 workload, simulated"),
     matrix("feliu-fig10", "Fig. 10", "Pairs on one core in an SMT4 workload, simulated"),
     Figure {
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         ..figure(
             "feliu-controls",
             "our controls",
@@ -138,8 +138,8 @@ pub fn of_cores(rows: &Rows, width: usize, cores: &[usize]) -> Rows {
     rows.only(|row| begins.iter().any(|begin| row.workload.starts_with(begin)))
 }
 
-pub fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Reproduced {
-    let mut reproduced = Reproduced::default();
+pub fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Reproduction {
+    let mut reproduced = Reproduction::default();
     let contenders = [OS, L1, SYMBIOTIC, ONLINE, NUMA, ORACLE, STATIC];
     for (width, fig7, fig8) in
         [(2, "feliu-fig7a", "feliu-fig8a"), (4, "feliu-fig7b", "feliu-fig8b")]
@@ -207,7 +207,7 @@ fn is_by_signal(own: &str, other: &str) -> bool {
 
 /// Fig. 9 and 10: how often the programs of a mix share a core, over all repeats of a contender that was
 /// watched.
-pub fn together(mix: &Mix, finished: &[Finished<Run, MixRecord>]) -> Vec<Point> {
+pub fn together(mix: &Mix, finished: &[FinishedRun<Run, MixRecord>]) -> Vec<Point> {
     let names: Vec<String> = (mix.programs.iter().enumerate())
         .map(|(at, name)| match mix.programs.iter().take(at).filter(|one| *one == name).count() {
             0 => name.clone(),

@@ -1,10 +1,10 @@
-//! Which of four programs share a half of a core: ABCD against ACBD (Feliu et al., section 4.2), on the simulated
-//! POWER8.
+//! Whether it matters which of four programs share a half of a core: ABCD against ACBD (Feliu et al., section 4.2),
+//! on the simulated POWER8.
 
 use super::POWER8;
-use crate::figure::{Drawn, Figure, Paper, Point};
+use crate::figure::{Drawing, Figure, Paper, Point};
 use crate::own::{CPU2006, ProgramUse};
-use crate::{Context, Reproduced, Source};
+use crate::{Context, Reproduction, Source};
 use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::code::described;
 use symbiont_experiments_sim::multithreading::splits;
@@ -23,7 +23,7 @@ const FIGURES: &[Figure] = &[Figure {
     quantity: "Difference in STP between two ways to split four programs among the halves of a core",
     unit: Some("%"),
     neutral: None,
-    drawn: Drawn::Table,
+    drawn: Drawing::Table,
     deviations: &[
         "Other programs than the paper's SPEC CPU2006; random phases of them, as they would go on for ever, \
                    instead of whole programs.",
@@ -43,7 +43,11 @@ impl Source for Halves {
         ProgramUse::of_pool(&context.programs(CPU2006), CPU2006, FIGURES)
     }
 
-    fn reproduce(&self, context: &Context<'_>, _: &mut dyn Progress) -> Result<Reproduced, Error> {
+    fn reproduce(
+        &self,
+        context: &Context<'_>,
+        _: &mut dyn Progress,
+    ) -> Result<Reproduction, Error> {
         let programs = context.programs(CPU2006);
         let description = crate::described(POWER8)?;
         let differences = splits(&description, &context.profiles(&programs)?);
@@ -51,7 +55,7 @@ impl Source for Halves {
         let percent: Vec<f64> = differences.iter().map(|part| 100.0 * part).collect();
         let mean = mean_estimate(&percent)?;
         let point = Point::new("ABCD against ACBD", "mean of 50", mean).published(Some(HALVES));
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         reproduced.points.insert(FIGURES[0].id, vec![point]);
         reproduced.facts.push(described(&description));
         reproduced.facts.push(("Programs".to_owned(), programs.join(", ")));

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{POWER8, mixes, of_cores};
-use crate::compared::{Comparison, Ready};
-use crate::figure::{Drawn, Figure, Paper, Point};
+use crate::compared::{Comparison, PreparedMachine};
+use crate::figure::{Drawing, Figure, Paper, Point};
 use crate::own::{CPU2006, ProgramUse};
-use crate::{Context, Effort, Reproduced, Source};
+use crate::{Context, Effort, Reproduction, Source};
 use symbiont_campaign::{Error, Metric, Progress, Repeats};
 use symbiont_experiments_sim::code::described;
 use symbiont_experiments_sim::mixes::Contender;
@@ -33,7 +33,7 @@ const FIGURES: &[Figure] = &[Figure {
     quantity: "STP over SMT4",
     unit: Some("%"),
     neutral: None,
-    drawn: Drawn::Dots,
+    drawn: Drawing::Dots,
     deviations: &[OTHER_PROGRAMS, TURNS],
 }];
 
@@ -54,14 +54,15 @@ impl Source for Smt8 {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let (cores, workloads, alone): (&[usize], _, _) = match context.effort {
             Effort::Quick => (&[4], 3, 1),
             Effort::Full => (&[4, 10], 3, 1),
         };
         let programs = context.programs(CPU2006);
         let profiles = context.profiles(&programs)?;
-        let ready = Ready::new(crate::described(POWER8)?, &profiles, &[1, 2, 4, 8], context)?;
+        let ready =
+            PreparedMachine::new(crate::described(POWER8)?, &profiles, &[1, 2, 4, 8], context)?;
         let counts = (cores, workloads);
         let narrow = Contender { width: Some(WIDTH / 2), ..Contender::new(SMT4, "stay") };
         let comparison = Comparison {
@@ -79,7 +80,7 @@ impl Source for Smt8 {
             let point = Point::new(SMT8, format!("{cores} cores"), gain.percent());
             Some(point.published(Some(stated)))
         };
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         reproduced
             .points
             .insert("feliu-sec5", SMT8_OVER_SMT4.into_iter().filter_map(point).collect());

@@ -1,13 +1,13 @@
 //! Serial phases first for real parallel programs, on this machine: Tables 6 and 7 of Morad et al.
 //!
 //! # Approach
-//! The paper's SPEC OMP2001 is not free, so the kernels of [`symbiont_experiments_host::openmp`] run in its place, in all
-//! pairs and both orders, under this kernel's scheduler and under `phases`: once with CPUs as they are
+//! The paper's SPEC OMP2001 is not free, so the kernels of [`symbiont_experiments_host::openmp`] run in its place, in
+//! all pairs and both orders, under this kernel's scheduler and under `phases`: once with CPUs as they are
 //! (symmetric), once with all CPUs but one at half their speed (asymmetric, a = 2), as far as the user may slow them.
 //!
 //! # Terms and units
-//! *Speedup*: time until both orders are through under Linux over that under `phases`, less 1; mean over all pairs. *Fairness*
-//! (eq. 4) and *jitter* (eq. 6): changes of the means over all pairs, in percent; intervals over pairs.
+//! *Speedup*: time until both orders are through under Linux over that under `phases`, less 1; mean over all pairs.
+//! *Fairness* (eq. 4) and *jitter* (eq. 6): changes of the means over all pairs, in percent; intervals over pairs.
 //!
 //! # Properties
 //! - Points stand next to what was published of the same machine (`points_stand_next_to_the_tables`).
@@ -15,12 +15,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use symbiont_experiments_host::openmp::{Evaluation, OpenmpOptions, Size, measure};
+use symbiont_experiments_host::openmp::{Evaluation, OpenmpOptions, OpenmpSize, measure};
 use symbiont_linux::slow::SlowCpu;
 use symbiont_topology::PuId;
 
-use crate::figure::{Drawn, Figure, Paper, Point};
-use crate::{Context, Effort, Reproduced, Source, on_path};
+use crate::figure::{Drawing, Figure, Paper, Point};
+use crate::{Context, Effort, Reproduction, Source, on_path};
 use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_host::harness::{Machine, Programs};
 use symbiont_report::published::morad as published;
@@ -45,7 +45,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         quantity: "Mean speedup",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[KERNELS],
     }
 }
@@ -83,17 +83,22 @@ impl Source for Openmp {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let size = match context.effort {
             Effort::Quick => {
                 let kernels = ["jacobi", "sort"].map(str::to_owned).into();
-                Size { kernels, rounds: 1, time: Duration::from_millis(200), ..Size::short() }
+                OpenmpSize {
+                    kernels,
+                    rounds: 1,
+                    time: Duration::from_millis(200),
+                    ..OpenmpSize::short()
+                }
             }
-            Effort::Full => Size { rounds: 3, ..Size::short() },
+            Effort::Full => OpenmpSize { rounds: 3, ..OpenmpSize::short() },
         };
         let machine = Machine::read();
         let small = (1..machine.cpus).filter_map(|cpu| SlowCpu::new(PuId(cpu), SLOWED));
-        let mut reproduced = Reproduced { facts: machine.facts(), ..Reproduced::default() };
+        let mut reproduced = Reproduction { facts: machine.facts(), ..Reproduction::default() };
         let mut ways = vec![(published::SYMMETRIC, Vec::new())];
         if context.effort == Effort::Full && rustix::process::geteuid().is_root() {
             ways.push((published::ASYMMETRIC, small.collect()));
@@ -164,8 +169,8 @@ fn changed(estimate: Estimate, of: impl Fn(f64) -> f64) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use symbiont_experiments_host::openmp::{Cell, Spent};
-    use symbiont_experiments_host::orders::Compared;
+    use symbiont_experiments_host::openmp::{Cell, TimeSpent};
+    use symbiont_experiments_host::orders::OrderComparison;
     use symbiont_experiments_host::phases::{Cpus, Grouping};
     use symbiont_report::stats::Interval;
 
@@ -175,14 +180,14 @@ mod tests {
         let cell = |fairness: [f64; 2]| Cell {
             kernels: ["a".to_owned(), "b".to_owned()],
             grouping: Grouping::OneSession,
-            compared: Compared {
+            compared: OrderComparison {
                 completion: exact(1.02),
                 speedup: [[exact(0.5); 2]; 2],
                 fairness: fairness.map(exact),
                 fairness_change: exact(0.0),
                 jitter: [exact(0.02), exact(0.01)],
             },
-            spent: [Spent { cpu_s: 1.0, alone_s: 0.0 }; 2],
+            spent: [TimeSpent { cpu_s: 1.0, alone_s: 0.0 }; 2],
             model: None,
         };
         let completion =

@@ -1,5 +1,5 @@
-//! What seniority does to fairness, by its timeout and by the length of phases, on a simulated machine of
-//! eight cores that are all alike.
+//! How the timeout of seniority changes fairness, with phases of several lengths, on a simulated machine of eight
+//! equal cores.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -10,9 +10,9 @@ use symbiont_sim_fast::machine::Generation;
 use symbiont_synth::Ratio;
 
 use super::{CALCULATION, RATE};
-use crate::figure::{Drawn, Figure, Paper, Point};
-use crate::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::{Done, Error, Experiment, Progress, carry_out, digest};
+use crate::figure::{Drawing, Figure, Paper, Point};
+use crate::{Context, Effort, Reproduction, Source};
+use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, digest};
 use symbiont_experiments_sim::code::{self, CODE, machine};
 use symbiont_experiments_sim::phases::{
     BASELINE, CalibratedMachine, MACHINES, Part, PhasesRecord, Run, RunKind,
@@ -40,7 +40,7 @@ const FIGURES: &[Figure] = &[Figure {
     quantity: "Gain in fairness",
     unit: Some("%"),
     neutral: Some(0.0),
-    drawn: Drawn::Lines { x: "Timeout (s)" },
+    drawn: Drawing::Lines { x: "Timeout (s)" },
     deviations: &[
         "Two programs that are parallel for half or four fifths of their time alone, eight threads each; \
          fairness (eq. 4 of Morad et al.) of single runs of 20 s. Timeout 0: no program is senior.",
@@ -78,7 +78,7 @@ impl Experiment for Sweep<'_> {
         digest(&[CODE, &machine(self.runner.description()), &self.profile])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         let mut runs = Vec::new();
         for (round, phase) in (0..self.rounds).flat_map(|round| PHASES.map(|phase| (round, phase)))
         {
@@ -128,14 +128,14 @@ impl Source for Seniority {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let profile = context.library.load(CALCULATION).map_err(Error::evaluation)?;
         let description = Description::named(MACHINES[0].0).map_err(Error::evaluation)?;
         let runner = CalibratedMachine::new(description, &profile)?;
         let rounds = if context.effort == Effort::Quick { 2 } else { 8 };
         let sweep = Sweep { runner, rounds, seed: context.seed, profile: code::profile(&profile) };
         let done = carry_out(&sweep, &context.records, context.workers, progress)?;
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         reproduced.points.insert(FIGURES[0].id, points(&done, rounds)?);
         reproduced.facts.push(code::described(sweep.runner.description()));
         reproduced.facts.push(("Runs".to_owned(), done.len().to_string()));
@@ -143,7 +143,7 @@ impl Source for Seniority {
     }
 }
 
-fn points(done: &[Done<Sweep<'_>>], rounds: u32) -> Result<Vec<Point>, Error> {
+fn points(done: &[FinishedRunOf<Sweep<'_>>], rounds: u32) -> Result<Vec<Point>, Error> {
     let find = |round, phase: f64, what: &RunKind| {
         let is = |run: &Run| {
             (run.round, run.phase) == (round, Duration::from_secs_f64(phase)) && run.what == *what

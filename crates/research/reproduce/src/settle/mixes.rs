@@ -18,7 +18,7 @@ use super::alone::Alone;
 use super::play::{PlayRecord, Run, Sampled, Schedule, Scoring, VECTORS};
 use super::{Players, Size, counterpart};
 use crate::figure::Point;
-use symbiont_campaign::{Done, Error};
+use symbiont_campaign::{Error, FinishedRunOf};
 use symbiont_report::published::settle::{MEAN, MIXES};
 use symbiont_report::stats::{Estimate, mean_estimate};
 
@@ -158,7 +158,7 @@ fn table<'r>(
         Some(100.0 * gain(own, base, mix.jobs.len())?)
     };
     let (l2, all) = (avoided(0), avoided(1));
-    let rows: [(&str, &Of<'_>, Printed, Option<f64>); 3] = [
+    let rows: [(&str, &Of<'_>, PublishedValue, Option<f64>); 3] = [
         ("kick-outs avoided, L2", &l2, |mix| Some(mix.published.0), Some(MEAN.0)),
         ("kick-outs avoided, all caches", &all, |_| None, None),
         ("IPC", &ipc, |mix| Some(mix.published.1), Some(MEAN.1)),
@@ -181,12 +181,12 @@ fn table<'r>(
 }
 
 /// What is published of a mix.
-type Printed = fn(&Mix) -> Option<f64>;
+type PublishedValue = fn(&Mix) -> Option<f64>;
 
 /// Table 4 and the controls.
 pub fn points(
     mixes: &[Mix],
-    done: &[Done<Players<'_>>],
+    done: &[FinishedRunOf<Players<'_>>],
 ) -> Result<Vec<(&'static str, Vec<Point>)>, Error> {
     let find = |jobs: &[String], called: &str| {
         let is = |run: &Run| run.jobs == jobs && run.called == called;

@@ -3,7 +3,7 @@
 use super::play::{Run, Sampled, Schedule, Scoring, Turn, VECTORS, vectors};
 use super::{COUNTERPARTS, Players, Size};
 use crate::figure::Point;
-use symbiont_campaign::{Done, Error};
+use symbiont_campaign::{Error, FinishedRunOf};
 use symbiont_report::published::settle::{CONFLICTS, CORRELATIONS, SLOPES, VECTORS as NAMES};
 use symbiont_report::stats::{Estimate, mean_estimate};
 
@@ -53,11 +53,11 @@ fn samples(record: &[Sampled], scoring: &Scoring, vector: usize) -> Vec<(f64, f6
 
 /// Fig. 1, Fig. 3 and Table 1.
 pub fn points(
-    done: &[Done<Players<'_>>],
+    done: &[FinishedRunOf<Players<'_>>],
     size: &Size,
     scoring: &Scoring,
 ) -> Result<Vec<(&'static str, Vec<Point>)>, Error> {
-    let counted = |done: &Done<Players<'_>>| {
+    let counted = |done: &FinishedRunOf<Players<'_>>| {
         done.record.samples.iter().skip(size.pairs.1 as usize).cloned().collect::<Vec<_>>()
     };
     let all: Vec<(&Run, Vec<Sampled>)> = done.iter().map(|it| (&it.run, counted(it))).collect();

@@ -22,7 +22,7 @@ use symbiont_sim_fast::description::Description;
 use symbiont_topology::Topology;
 
 use super::linux::{By, Decision, Intervals, Scheduler};
-use symbiont_campaign::{Done, Error, Experiment, digest};
+use symbiont_campaign::{Error, Experiment, FinishedRunOf, digest};
 use symbiont_experiments_sim::code::{self, CODE, CYCLE_CODE};
 
 /// Caches, in the order of the vectors: each has one of uses and one of misses.
@@ -212,7 +212,7 @@ pub fn weighted(one: &[Vector], other: &[Vector], weights: &[f64; VECTORS]) -> f
     pairs.map(|((one, other), weight)| weight * f64::from(one.overlap(other))).sum()
 }
 
-/// Counts of so many groups of finer ones of the same reading; fewer if there are fewer.
+/// Merges counts of one reading into this many groups; fewer if there are fewer.
 pub fn grouped(counts: &[u32], groups: usize, reading: Reading) -> Vec<u64> {
     let (of, groups) = reading.groups(counts.len(), groups);
     let mut sums = vec![0; groups];
@@ -298,7 +298,7 @@ impl Experiment for Players<'_> {
         digest(&[CODE, CYCLE_CODE, &code::machine(self.machine), &traces, &known])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         if done.is_empty() { self.runs.clone() } else { Vec::new() }
     }
 

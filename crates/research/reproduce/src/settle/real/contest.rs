@@ -17,12 +17,12 @@ use super::on_cpus;
 use super::programs::PROGRAMS;
 use crate::settle::linux::Decision;
 use symbiont_campaign::{Error, InRound, digest, read_json};
-use symbiont_experiments_host::harness::{Measure, Place, read_report};
+use symbiont_experiments_host::harness::{Measure, RunFolder, read_report};
 
 /// Time that a run may take.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What decides.
+/// What decides which program runs where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cell {
@@ -188,7 +188,7 @@ impl Measure for Contest {
         digest(&[&format!("{:?}", self.cpus), &format!("{PROGRAMS:?}"), &self.records.to_string()])
     }
 
-    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<ContestRecord, Error> {
+    fn measure(&self, run: &InRound<Cell>, place: &RunFolder<'_>) -> Result<ContestRecord, Error> {
         let (jobs, report) = (place.file("jobs.toml"), place.file("report.json"));
         let recording = place.file("recording.jsonl");
         self.job_file(&jobs)?;

@@ -12,7 +12,7 @@ use symbiont_policy::KnownActivity;
 use symbiont_profile::vectors::Vectors;
 
 use crate::activity::intervals;
-use symbiont_campaign::{Done, Error, Experiment, digest};
+use symbiont_campaign::{Error, Experiment, FinishedRunOf, digest};
 use symbiont_experiments_host::harness::{self, Machine, scratch};
 
 /// A program of `programs/src`.
@@ -123,7 +123,7 @@ impl Experiment for Capture<'_> {
         self.machine.basis(&[REPEAT, of.map_or("", |program| program.source), &digest(&[run])])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<String> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<String> {
         let all = PROGRAMS.iter().map(|program| program.name.to_owned()).collect();
         if done.is_empty() { all } else { Vec::new() }
     }

@@ -9,14 +9,19 @@ use symbiont_campaign::Progress;
 
 use crate::signals::asking_to_end;
 
-/// Where a campaign's figures come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Figures {
+/// Where a campaign's figures come from, as what the user should heed.
+pub(crate) struct Figures(&'static str);
+
+impl Figures {
     /// From this machine, which therefore should do nothing else.
-    Measured,
-    /// From a simulated machine, whatever this one does.
-    #[cfg(feature = "research")]
-    Simulated,
+    pub(crate) const MEASURED: Self = Self(" The machine should do nothing else meanwhile.");
+}
+
+/// From a simulated machine, whatever this one does.
+impl Default for Figures {
+    fn default() -> Self {
+        Self("")
+    }
 }
 
 /// A progress bar; plain lines where standard error is no terminal.
@@ -79,11 +84,7 @@ impl Progress for Terminal {
         // What the user's own programs take is not known before they ran.
         let known = !estimate.is_zero();
         let about = if known { format!(", about {}", length(estimate)) } else { String::new() };
-        let advice = match self.figures {
-            Figures::Measured => " The machine should do nothing else meanwhile.",
-            #[cfg(feature = "research")]
-            Figures::Simulated => "",
-        };
+        let Figures(advice) = self.figures;
         let stops = match kept {
             Some(_) => " ^C stops; the same command then goes on from there.",
             None => "",

@@ -7,7 +7,9 @@ use serde::Deserialize;
 use symbiont_experiments_host::harness::Machine;
 use symbiont_experiments_sim::training::real::{Real, Trainee};
 use symbiont_experiments_sim::training::simulated::{NOPS, Simulated, nops};
-use symbiont_experiments_sim::training::{self, Captured, Evaluation, Site, Size, TrainingOptions};
+use symbiont_experiments_sim::training::{
+    self, CapturedGain, Evaluation, Site, TrainingOptions, TrainingSize,
+};
 use symbiont_experiments_sim::{Kind, Library};
 use symbiont_model::{Form, Objective};
 use symbiont_report::Report;
@@ -19,12 +21,12 @@ use symbiont_sim_fast::ready::any_cores;
 use symbiont_topology::{CoreKind, HostTopology, PuId};
 use symbiont_training::Predictor;
 
-use crate::args::{CoreTypeChoice, Train};
+use crate::bench::progress::{Figures, Terminal};
 use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::Fitting;
-use crate::prepare::{Bar, prepare};
-use crate::progress::{Figures, Terminal};
-use crate::simulate::machine;
+use crate::research::args::{CoreTypeChoice, Train};
+use crate::research::prepare::{Bar, prepare};
+use crate::research::simulate::machine;
 
 /// A file of programs.
 #[derive(Debug, Deserialize)]
@@ -46,7 +48,8 @@ pub fn run(args: &Train) -> anyhow::Result<()> {
 fn options(args: &Train, machine: &str, programs: Vec<String>) -> TrainingOptions {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let standard = || Path::new("training").join(machine.chars().map(plain).collect::<String>());
-    let size = Size { quantum: args.quantum, quanta: args.quanta.max(1), fours: args.fours };
+    let size =
+        TrainingSize { quantum: args.quantum, quanta: args.quanta.max(1), fours: args.fours };
     let output = args.output.clone().unwrap_or_else(standard);
     let weighting = args.regression.weighting();
     TrainingOptions { output, programs, stack: args.stack, weighting, size, seed: args.seed }
@@ -84,7 +87,7 @@ fn train_simulated(args: &Train, name: &str) -> anyhow::Result<()> {
     let errors = if args.exact_counters { Errors::NONE } else { Errors::default() };
     let workers = std::thread::available_parallelism().map_or(1, Into::into);
     let site = Simulated::new(&builder, &profiles, (errors, args.seed, workers))?;
-    train(&site, &options, Figures::Simulated, args.json)
+    train(&site, &options, Figures::default(), args.json)
 }
 
 /// A machine with one core type only.
@@ -127,7 +130,7 @@ fn train_real(args: &Train, jobs: &Path) -> anyhow::Result<()> {
     let name = fitting.name().to_owned();
     let facts = Machine::measured_in(&options.output)?.facts();
     let site = Real::new(read.job, fitting.into_catalogue(), (cpus, core), (name, facts), scratch);
-    train(&site, &options, Figures::Measured, args.json)
+    train(&site, &options, Figures::MEASURED, args.json)
 }
 
 fn train(
@@ -173,7 +176,7 @@ fn print_captured(evaluation: &Evaluation) {
     say!(
         "share of the oracle's gain over random pairing that is captured, eight programs left out:"
     );
-    for Captured { stacks, left_out, known, shuffled, .. } in captured {
+    for CapturedGain { stacks, left_out, known, shuffled, .. } in captured {
         say!(
             "  {:<26} {}; known {}; shuffled {} ({} workloads)",
             format!("delta, {} stacks", stacks.name()),

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde::Serialize;
-use symbiont_experiments_sim::Shown;
+use symbiont_experiments_sim::ShownMeasurements;
 use symbiont_experiments_sim::measured_pairs::{Events, Matrix, Rival, Trial, candidates};
 use symbiont_policy::Settings;
 use symbiont_report::number::counted;
 use symbiont_report::stats::Estimate;
 use symbiont_report::{Column, Table};
 
-use crate::args::{OnPairs, Simulate};
-use crate::reproduce::measured_pairs;
+use crate::research::args::{OnPairs, Simulate};
+use crate::research::reproduce::measured_pairs;
 
 /// More threads take too long.
 const MOST_THREADS: usize = 1024;
@@ -71,7 +71,7 @@ pub fn run(args: &Simulate, file: &Path) -> anyhow::Result<()> {
         name: policy.name.to_owned(),
         policy,
         settings: Settings { values, ..Settings::default() },
-        shown: Shown::Own,
+        shown: ShownMeasurements::Own,
     };
     let (phases, arrivals) = (*phases, *arrivals);
     let (noise, drift) = (noise.unwrap_or(NOISE), drift.unwrap_or_default());

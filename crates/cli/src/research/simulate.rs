@@ -20,11 +20,12 @@ use symbiont_sim_fast::fast::TableBuilder;
 use symbiont_sim_fast::machine::{Errors, Fidelity, Switches};
 use symbiont_sim_fast::ready::{any_cores, full_cores};
 
-use crate::args::{self, Private, Simulate};
 use crate::knowledge::{self, Fitting};
-use crate::prepare::{Bar, prepare, report_thin};
-use crate::profile::vectors::of_description;
-use crate::traces;
+use crate::research::args::{self, Private, Simulate};
+use crate::research::prepare::{Bar, prepare, report_thin};
+use crate::research::profile::vectors::of_description;
+use crate::research::traces;
+use crate::research::vectors;
 
 /// Runs the simulation and prints the outcome.
 pub fn run(args: &Simulate) -> anyhow::Result<()> {
@@ -49,7 +50,7 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     let programs: Vec<_> =
         profiles.iter().map(|(name, profile)| (name.clone(), profile.digest.clone())).collect();
     let caches = || of_description(&description);
-    setup.settings.activity = knowledge::vectors::known(&args.activity.vectors, caches, &programs)?;
+    setup.settings.activity = vectors::known(&args.activity.vectors, caches, &programs)?;
     setup.settings = knowledge::add(&args.knowledge, fitting, policy, setup.settings)?;
     anyhow::ensure!(
         args.traces.is_none() || args.level == args::Fidelity::Cycle,

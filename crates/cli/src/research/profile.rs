@@ -12,7 +12,7 @@ use symbiont_profile::capture::{Capture, Windows, plugin_next_to};
 use symbiont_profile::vectors::{Vectors, is_vectors};
 use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, PredictorSize, Profile};
 
-use crate::args;
+use crate::research::args;
 use crate::signals::heeded;
 
 mod observing;

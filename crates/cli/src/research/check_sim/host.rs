@@ -19,9 +19,9 @@ use symbiont_topology::CpuSet;
 
 use super::REPLAYED;
 use super::programs::{self, Ran, said};
-use crate::args::CheckSim;
-use crate::prepare::Bar;
-use crate::simulate::machine;
+use crate::research::args::CheckSim;
+use crate::research::prepare::Bar;
+use crate::research::simulate::machine;
 
 /// Instructions of a kernel that are profiled, and of an interval: what makes it ready is in others.
 const PROFILED: u64 = 30_000_000;

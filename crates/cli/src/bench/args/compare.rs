@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Bench, State, parse_limit};
+use super::Bench;
+use crate::args::{State, parse_limit};
 
 /// Compare policies on this machine, with your own programs or in an experiment
 ///

@@ -21,8 +21,8 @@ use symbiont_sim_fast::activity::{CAUSES, CYCLES, Cycle};
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 
-use crate::args::CheckSim;
-use crate::prepare::Bar;
+use crate::research::args::CheckSim;
+use crate::research::prepare::Bar;
 
 /// A folder's file of variables for its program.
 const ENVIRONMENT: &str = "environment";

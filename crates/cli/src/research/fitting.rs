@@ -4,7 +4,7 @@ use symbiont_counters::catalogue::Catalogue;
 use symbiont_experiments_sim::training::simulated;
 use symbiont_sim_fast::description::Description;
 
-use super::{Fitting, core_types};
+use crate::knowledge::{Fitting, core_types};
 
 impl Fitting {
     /// A simulated machine.

@@ -1,5 +1,7 @@
 //! What `symbiont bench` takes.
 
+mod compare;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,7 +9,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use symbiont_linux::slow::SlowCpu;
 use symbiont_topology::CpuSet;
 
-use super::parse_limit;
+pub use self::compare::{BenchArgs, Compare};
+use crate::args::parse_limit;
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {

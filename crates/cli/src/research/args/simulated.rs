@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::VectorFiles;
 use super::profiles::usual_profiles;
-use super::{Knowledge, Parameters, VectorFiles, parse_duration, parse_limit};
+use crate::args::{Knowledge, Parameters, parse_duration, parse_limit};
 
 /// Run a workload under a policy on a simulated machine
 ///

@@ -4,9 +4,9 @@ use symbiont_campaign::Repeats;
 use symbiont_experiments_host::bench::{self, BASELINE, BenchOptions};
 use symbiont_report::Report;
 
-use crate::args::Compare;
+use crate::bench::args::Compare;
+use crate::bench::progress::Terminal;
 use crate::client;
-use crate::progress::Terminal;
 
 /// Fewest rounds: intervals of fewer are too wide to decide anything.
 const LEAST: u32 = 4;

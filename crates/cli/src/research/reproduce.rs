@@ -18,10 +18,10 @@ use symbiont_reproduce::{
 };
 use symbiont_sim_fast::ready::any_cores;
 
-use crate::args::Reproduce;
+use crate::bench::progress::{Figures, Terminal};
 use crate::bench::{text, time_taken};
-use crate::prepare::{Bar, cache, prepare};
-use crate::progress::{Figures, Terminal};
+use crate::research::args::Reproduce;
+use crate::research::prepare::{Bar, cache, prepare};
 
 /// A longer workload is refused.
 const MOST_WORKLOAD_BYTES: u64 = 1 << 30;
@@ -39,7 +39,7 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     let own = args.programs.as_deref().map(OwnPrograms::read).transpose()?.unwrap_or_default();
     let pairs = all_pairs(args, &wanted)?;
     let library = Library::open(&args.profiles)?;
-    let mut progress = Terminal::new(Figures::Simulated)?;
+    let mut progress = Terminal::new(Figures::default())?;
     let usual = || cache().unwrap_or_default().join("traces/continuous");
     let context = Context {
         traces: args.traces.clone().unwrap_or_else(usual),

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use serde::Serialize;
-use symbiont_experiments_host::hardware::{HeldAgainst, hold_against, read_pairs};
+use symbiont_experiments_host::hardware::{PairAgreement, hold_against, read_pairs};
 use symbiont_experiments_sim::Library;
 use symbiont_profile::Phase;
 use symbiont_sim_cycle::check::{Matrix, Plan, measure, most_frequent};
@@ -13,9 +13,9 @@ use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 
 use super::REPLAYED;
-use crate::args::CheckSim;
-use crate::prepare::Bar;
-use crate::simulate::machine;
+use crate::research::args::CheckSim;
+use crate::research::prepare::Bar;
+use crate::research::simulate::machine;
 
 /// What is reported.
 #[derive(Debug, Serialize)]
@@ -34,7 +34,7 @@ struct LevelErrors {
     name: &'static str,
     /// Instructions per cycle of each program alone, simulated.
     ipc: Vec<f64>,
-    held: HeldAgainst,
+    held: PairAgreement,
 }
 
 /// Compares, and reports how far each level is off.

@@ -1,11 +1,20 @@
 //! The arguments of what researchers use: the simulator, experiments, training, profiles;
 //! and of what packagers do.
 
+mod profiles;
+mod reproduce;
+mod simulated;
+mod training;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{CheckSim, Machines, Reproduce, Simulate, Train, Workloads};
+pub use self::reproduce::Reproduce;
+pub use self::simulated::{
+    CheckSim, Fidelity, Kept, Machines, OnPairs, Private, Simulate, Workloads,
+};
+pub use self::training::{CoreTypeChoice, Train};
 
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, and it is soon taken apart")]
@@ -26,6 +35,15 @@ pub enum Research {
     /// Write man pages or shell completions into a folder
     #[command(subcommand)]
     Generate(Generate),
+}
+
+/// Activity vectors of the programs that run.
+#[derive(Debug, Default, Args)]
+pub struct VectorFiles {
+    /// Activity vectors that `activity` schedules by, made by `symbiont profile --vectors`; repeatable, one
+    /// file for each executable. Of other caches or another version of a program they are refused
+    #[arg(long, value_name = "FILE")]
+    pub vectors: Vec<PathBuf>,
 }
 
 /// Capture what a program does, for the simulator

@@ -8,13 +8,13 @@ use serde::Serialize;
 use symbiont_experiments_sim::membench::{self, Memory};
 use symbiont_experiments_sim::multithreading::{self, Gains, Spread};
 use symbiont_experiments_sim::sanity::{self, Sanity};
-use symbiont_experiments_sim::{Kind, Library, Listed, held, pairs};
+use symbiont_experiments_sim::{Kind, Library, LibraryEntry, held, pairs};
 use symbiont_profile::Profile;
 use symbiont_report::number;
 use symbiont_sim_fast::description::{Description, Given, Source};
 
-use crate::args::{Machines, Workloads};
-use crate::simulate::machine;
+use crate::research::args::{Machines, Workloads};
+use crate::research::simulate::machine;
 
 #[derive(Debug, Serialize)]
 struct Machine {
@@ -80,7 +80,7 @@ impl<'a> Value<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+struct ShownMeasurements<'a> {
     machine: Machine,
     values: Vec<Value<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,7 +126,7 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
         .then(|| load(&args.profiles))
         .transpose()?
         .unwrap_or_default();
-    let shown = Shown {
+    let shown = ShownMeasurements {
         machine: Machine::from(description),
         values: description.values.iter().map(Value::of).collect(),
         memory,
@@ -280,7 +280,7 @@ pub fn workloads(args: &Workloads) -> anyhow::Result<()> {
         say!("{}", serde_json::to_string_pretty(&listed)?);
         return Ok(());
     }
-    for Listed { name, source, .. } in &listed {
+    for LibraryEntry { name, source, .. } in &listed {
         say!("{name:<22} {source}");
     }
     anyhow::ensure!(

@@ -7,8 +7,9 @@ use clap::{ArgGroup, Args, ValueEnum};
 use symbiont_model::Depth;
 use symbiont_training::Weighting;
 
+use super::Kept;
 use super::profiles::usual_profiles;
-use super::{Kept, parse_duration};
+use crate::args::parse_duration;
 
 /// Learn how threads on one core slow each other down
 ///
@@ -61,8 +62,8 @@ pub struct Train {
     /// by unit and memory level, and with the lines that move
     #[arg(long, value_name = "NAME", default_value = "coarse")]
     pub stack: Depth,
-    /// What observations weigh in the regression: the same, as published, or less the more slowed down they are, so that
-    /// relative errors are least
+    /// What observations weigh in the regression: the same, as published, or less the more slowed down they are, so
+    /// that relative errors are least
     #[arg(long, value_name = "NAME", default_value = "plain")]
     pub regression: Regression,
     /// Quanta of each run

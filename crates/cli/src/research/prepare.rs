@@ -15,7 +15,7 @@ use symbiont_report::number;
 use symbiont_sim_fast::fast::TableBuilder;
 use symbiont_sim_fast::ready::{CoreUse, Made, TableCache};
 
-use crate::args::Kept;
+use crate::research::args::Kept;
 use crate::signals::asking_to_end;
 
 /// Makes the tables of some programs' phases, for cores used so. Reports which of the

@@ -18,10 +18,10 @@ use symbiont_sim_cycle::check::{
 use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 
-use crate::args::CheckSim;
-use crate::prepare::Bar;
-use crate::simulate::machine;
-use crate::traces;
+use crate::research::args::CheckSim;
+use crate::research::prepare::Bar;
+use crate::research::simulate::machine;
+use crate::research::traces;
 
 /// What is printed.
 #[derive(Debug, Serialize)]

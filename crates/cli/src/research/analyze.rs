@@ -8,8 +8,8 @@ use symbiont_report::theory::mix::{self, Cores, Load};
 use symbiont_report::theory::{Scheduler, Speedups};
 use symbiont_topology::{PuId, Topology};
 
-use crate::args::AnalyzePhases;
 use crate::described::{Described, described};
+use crate::research::args::AnalyzePhases;
 
 /// What the model says.
 #[derive(Debug, Serialize)]
