@@ -3,26 +3,12 @@
 
 mod advise;
 mod batch;
-#[cfg(feature = "bench")]
-mod bench;
-#[cfg(feature = "bench")]
-mod compare;
 mod daemon;
 mod groups;
 mod knowledge;
 mod policy;
-#[cfg(feature = "research")]
-mod profiles;
 mod replay;
-#[cfg(feature = "research")]
-mod reproduce;
-#[cfg(feature = "research")]
-mod research;
-#[cfg(feature = "research")]
-mod simulated;
 mod slurm;
-#[cfg(feature = "research")]
-mod training;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,32 +16,15 @@ use std::time::Duration;
 pub use advise::Advise;
 use anyhow::Context;
 pub use batch::{Batch, KeepJob, Order};
-#[cfg(feature = "bench")]
-pub use bench::{
-    Bench, BenchDetection, BenchLatency, BenchOpenmp, BenchOwn, BenchPairs, BenchPhases,
-    BenchSeniority, OwnCost, Part, Session,
-};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-#[cfg(feature = "bench")]
-pub use compare::{BenchArgs, Compare};
 pub use daemon::{Attach, Daemon, Detach, Processes, Reload, Status, Top, WhyArgs};
 pub use knowledge::Knowledge;
-#[cfg(feature = "research")]
-pub use knowledge::VectorFiles;
 pub use policy::{Parameters, PolicyOptions};
 pub use replay::Replay;
-#[cfg(feature = "research")]
-pub use reproduce::Reproduce;
-#[cfg(feature = "research")]
-pub use research::{Analyze, AnalyzePhases, Generate, Profile, Research};
-#[cfg(feature = "research")]
-pub use simulated::{CheckSim, Fidelity, Kept, Machines, OnPairs, Private, Simulate, Workloads};
 pub use slurm::{AskNodes, Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::Class;
-#[cfg(feature = "research")]
-pub use training::{CoreTypeChoice, Train};
 
 /// Puts the right threads together: places the threads of programs on the
 /// hardware threads where they disturb each other least.
@@ -95,10 +64,10 @@ pub enum Command {
     Daemon(Daemon),
     Reload(Reload),
     #[cfg(feature = "bench")]
-    Bench(BenchArgs),
+    Bench(crate::bench::args::BenchArgs),
     #[cfg(feature = "research")]
     #[command(flatten)]
-    Research(Research),
+    Research(crate::research::args::Research),
     #[command(hide = true)]
     SlowCpu(SlowCpuArgs),
     #[command(hide = true)]
@@ -228,9 +197,8 @@ pub struct Run {
     pub jobs: Option<PathBuf>,
     #[command(flatten)]
     pub knowledge: Knowledge,
-    #[cfg(feature = "research")]
     #[command(flatten)]
-    pub activity: VectorFiles,
+    pub activity: crate::research::VectorFiles,
     #[command(flatten)]
     pub state: State,
     /// The command and its arguments
@@ -480,7 +448,7 @@ pub struct SlowCpuArgs {
     pub parent: Option<u32>,
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let time: Duration = text.parse::<humantime::Duration>().map_err(|e| e.to_string())?.into();
     if (Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&time) {
         Ok(time)
@@ -499,7 +467,7 @@ fn parse_delay(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn parse_limit(text: &str) -> Result<Duration, String> {
+pub fn parse_limit(text: &str) -> Result<Duration, String> {
     let time: Duration = text.parse::<humantime::Duration>().map_err(|e| e.to_string())?.into();
     if (Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&time) {
         Ok(time)

@@ -1,33 +1,30 @@
 //! `symbiont bench`: experiments on this machine, with progress.
 
+pub mod args;
+mod compare;
 mod pairs;
+pub mod progress;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use symbiont_campaign::harness::Programs;
-use symbiont_experiments_host::{
-    counting, detection, latency, openmp, overhead, phases, seniority,
-};
+use symbiont_experiments_host::harness::Programs;
+use symbiont_experiments_host::{latency, openmp, phases};
 use symbiont_report::{Block, Column, Report, Table, Value, number};
 
-use crate::args::{
-    Bench, BenchArgs, BenchDetection, BenchLatency, BenchOpenmp, BenchOwn, BenchPhases,
-    BenchSeniority, OwnCost, Part, Session,
-};
-use crate::compare;
-use crate::progress::{Figures, Terminal};
+use self::args::{Bench, BenchArgs, BenchLatency, BenchOpenmp, BenchPhases, Part, Session};
+use self::progress::{Figures, Terminal};
 
 /// Runs an experiment, writes its report and prints its result.
 pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()> {
     let begin = Instant::now();
     let Some(command) = experiment else {
-        let mut progress = Terminal::new(Figures::Measured)?;
+        let mut progress = Terminal::new(Figures::MEASURED)?;
         let report = compare::run(&compare, &mut progress)?;
         progress.end();
         return show(&report, &compare.output, compare.json, begin.elapsed());
     };
-    let mut progress = Terminal::new(Figures::Measured)?;
+    let mut progress = Terminal::new(Figures::MEASURED)?;
     let (report, output, json) = match command {
         Bench::Pairs(args) => return pairs::run(&args, progress, begin),
         Bench::Phases(args) if args.quick => return at_a_glance(args, &mut progress),
@@ -45,31 +42,10 @@ pub fn bench(BenchArgs { experiment, compare }: BenchArgs) -> anyhow::Result<()>
             let report = latency::run(&options, &mut progress)?;
             (report, options.output, json)
         }
-        Bench::Detection(BenchDetection { output, short, seed, json }) => {
-            let size = if short { detection::Size::short() } else { detection::Size::full() };
-            let output = folder(output, "detection", short);
-            let programs = Programs::next_to_this_one()?;
-            let options = detection::DetectionOptions { programs, output, size, seed };
-            let report = detection::run(&options, &mut progress)?;
-            (report, options.output, json)
-        }
         Bench::Openmp(args) => {
             let name = if args.slow_cpu.is_empty() { "openmp" } else { "openmp-asymmetric" };
             let output = folder(args.output.clone(), name, args.short);
             (kernels_in_pairs(&args, &output, &mut progress)?, output, args.json)
-        }
-        Bench::Own(args) => {
-            let json = args.json;
-            let (report, output) = own(args, &mut progress)?;
-            (report, output, json)
-        }
-        Bench::Seniority(BenchSeniority { output, short, seed, json }) => {
-            let size = if short { seniority::Size::short() } else { seniority::Size::full() };
-            let output = folder(output, "seniority", short);
-            let programs = Programs::next_to_this_one()?;
-            let options = seniority::SeniorityOptions { programs, output, size, seed };
-            let report = seniority::run(&options, &mut progress)?;
-            (report, options.output, json)
         }
     };
     progress.end();
@@ -80,9 +56,9 @@ fn phases_options(
     BenchPhases { output, short, quick, all_ratios, parts, seed, slow_cpu, .. }: BenchPhases,
 ) -> anyhow::Result<phases::PhasesOptions> {
     let size = match (short, quick) {
-        (_, true) => phases::Size::quick(),
-        (true, _) => phases::Size::short(),
-        (false, false) => phases::Size::full(),
+        (_, true) => phases::PhasesSize::quick(),
+        (true, _) => phases::PhasesSize::short(),
+        (false, false) => phases::PhasesSize::full(),
     };
     let size = if all_ratios { size.with_all_ratios() } else { size };
     let parts: Vec<phases::Part> = parts.into_iter().map(part).collect();
@@ -112,7 +88,7 @@ fn at_a_glance(args: BenchPhases, progress: &mut Terminal) -> anyhow::Result<()>
     let outcome = phases::carry_out(&options, progress);
     progress.end();
     let phases::Outcome { report, sentence } = match outcome {
-        Err(busy @ symbiont_campaign::harness::Error::Busy { .. }) => {
+        Err(busy @ symbiont_campaign::Error::Busy { .. }) => {
             say!("Nothing was compared: {busy}. Try again when it does less.");
             return Ok(());
         }
@@ -131,28 +107,6 @@ fn at_a_glance(args: BenchPhases, progress: &mut Terminal) -> anyhow::Result<()>
 fn page(output: &Path) -> PathBuf {
     let page = output.join("index.html");
     page.canonicalize().unwrap_or(page)
-}
-
-/// Measures what Symbiont itself costs.
-fn own(
-    BenchOwn { cost, output, short, seed, .. }: BenchOwn,
-    progress: &mut Terminal,
-) -> anyhow::Result<(Report, PathBuf)> {
-    let named = |name| folder(output, name, short);
-    Ok(match cost {
-        OwnCost::Overhead => {
-            let size = if short { overhead::Size::short() } else { overhead::Size::full() };
-            let output = named("overhead");
-            let programs = Programs::next_to_this_one()?;
-            let options = overhead::OverheadOptions { programs, output, size, seed };
-            (overhead::run(&options, progress)?, options.output)
-        }
-        OwnCost::Counters => {
-            let size = if short { counting::Size::short() } else { counting::Size::full() };
-            let options = counting::CountingOptions { output: named("counters"), size, seed };
-            (counting::run(&options, progress)?, options.output)
-        }
-    })
 }
 
 /// Shows what came out, as the user wants it.
@@ -179,7 +133,8 @@ fn kernels_in_pairs(
     output: &Path,
     progress: &mut Terminal,
 ) -> anyhow::Result<Report> {
-    let mut size = if args.short { openmp::Size::short() } else { openmp::Size::full() };
+    let mut size =
+        if args.short { openmp::OpenmpSize::short() } else { openmp::OpenmpSize::full() };
     size.rounds = args.rounds.unwrap_or(size.rounds);
     if !args.kernels.is_empty() {
         size.kernels.clone_from(&args.kernels);

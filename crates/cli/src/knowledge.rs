@@ -1,10 +1,5 @@
 //! What policies are given beforehand: interference models, slowdowns of pairs.
 
-#[cfg(feature = "research")]
-mod training;
-#[cfg(feature = "research")]
-pub mod vectors;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,9 +16,9 @@ use crate::args::Knowledge;
 
 /// The machine that models have to fit.
 pub struct Fitting {
-    name: String,
-    core_types: Vec<CoreKind>,
-    catalogue: Catalogue,
+    pub name: String,
+    pub core_types: Vec<CoreKind>,
+    pub catalogue: Catalogue,
 }
 
 impl Fitting {
@@ -56,7 +51,7 @@ pub fn processor() -> Option<String> {
 }
 
 /// The core types, each once.
-fn core_types(topology: &Topology) -> Vec<CoreKind> {
+pub fn core_types(topology: &Topology) -> Vec<CoreKind> {
     let core_types: BTreeSet<CoreKind> = topology.cores().iter().map(|core| core.kind).collect();
     core_types.into_iter().collect()
 }

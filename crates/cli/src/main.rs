@@ -5,56 +5,37 @@
 mod out;
 
 mod advise;
-#[cfg(feature = "research")]
-mod analyze;
 mod args;
 mod attach;
 mod batch;
 #[cfg(feature = "bench")]
 mod bench;
-#[cfg(feature = "research")]
-mod check_sim;
 mod client;
-#[cfg(feature = "bench")]
-mod compare;
 mod confines;
 mod daemon;
 mod described;
 mod doctor;
 mod explain;
-#[cfg(feature = "research")]
-mod generate;
 mod knowledge;
-#[cfg(feature = "research")]
-mod machines;
 mod policies;
-#[cfg(feature = "research")]
-mod prepare;
 mod processes;
-#[cfg(feature = "research")]
-mod profile;
-#[cfg(feature = "bench")]
-mod progress;
 mod prospects;
 mod quiet;
 mod replay;
 mod report;
 #[cfg(feature = "research")]
-mod reproduce;
+mod research;
+#[cfg(not(feature = "research"))]
+#[path = "without_research.rs"]
+mod research;
 mod restore;
 mod run;
 mod signals;
-#[cfg(feature = "research")]
-mod simulate;
 mod slurm;
 mod stat;
 mod state_files;
 mod status;
 mod top;
-#[cfg(feature = "research")]
-mod traces;
-#[cfg(feature = "research")]
-mod train;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -63,8 +44,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-#[cfg(feature = "research")]
-use args::{Analyze, Generate, Research};
 use args::{Cli, Command, SlowCpuArgs};
 
 fn main() -> ExitCode {
@@ -137,29 +116,9 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         #[cfg(feature = "bench")]
         Command::Bench(args) => bench::bench(args),
         #[cfg(feature = "research")]
-        Command::Research(command) => research(command),
+        Command::Research(command) => research::dispatch(command),
         Command::SlowCpu(args) => slow_cpu(&args),
         Command::KeepJob(args) => batch::keep(&args),
-    }
-}
-
-#[cfg(feature = "research")]
-fn research(command: Research) -> anyhow::Result<()> {
-    match command {
-        Research::Analyze(Analyze::Phases(args)) => analyze::phases(&args),
-        Research::Profile(args) => profile::profile(&args),
-        Research::Simulate(args) => simulate::run(&args),
-        Research::CheckSim(args) => check_sim::run(&args),
-        Research::Machines(args) => machines::machines(&args),
-        Research::Workloads(args) => machines::workloads(&args),
-        Research::Reproduce(args) => reproduce::run(&args),
-        Research::Train(args) => train::run(&args),
-        Research::Nop => {
-            symbiont_experiments_sim::training::real::nop();
-            Ok(())
-        }
-        Research::Generate(Generate::Man { folder }) => generate::man(&folder),
-        Research::Generate(Generate::Completions { folder }) => generate::completions(&folder),
     }
 }
 

@@ -7,7 +7,7 @@ use symbiont_machine::Signal;
 use symbiont_policy::{CannotRun, Declaration, Entry, Kind, Settings, find, policies};
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct LibraryEntry {
     name: &'static str,
     summary: &'static str,
     paper: Option<&'static str>,
@@ -66,7 +66,7 @@ pub fn list(name: Option<&str>, json: bool) -> anyhow::Result<()> {
         None => policies().iter().collect(),
     };
     if json {
-        let listed: Vec<Listed> = chosen.into_iter().map(listed).collect();
+        let listed: Vec<LibraryEntry> = chosen.into_iter().map(listed).collect();
         say!("{}", serde_json::to_string_pretty(&listed)?);
     } else if let (Some(_), [policy]) = (name, chosen.as_slice()) {
         say_all!("{}", about(&listed(policy)));
@@ -87,9 +87,9 @@ pub fn all_parameters() -> String {
     text
 }
 
-fn listed(entry: &Entry) -> Listed {
+fn listed(entry: &Entry) -> LibraryEntry {
     let requirements = entry.requirements();
-    Listed {
+    LibraryEntry {
         name: entry.name,
         summary: entry.summary,
         paper: entry.paper,
@@ -125,7 +125,7 @@ fn parameter(declared: Declaration) -> ListedParameter {
     }
 }
 
-fn line(policy: &Listed) -> String {
+fn line(policy: &LibraryEntry) -> String {
     let paper = policy.paper.map(|paper| format!(" ({paper})")).unwrap_or_default();
     let file = policy.needs_file.map(|option| format!("; needs {option}")).unwrap_or_default();
     let names: Vec<&str> = policy.parameters.iter().map(|parameter| parameter.name).collect();
@@ -136,7 +136,7 @@ fn line(policy: &Listed) -> String {
     format!("{:<14} {}{paper}{file}{set}", policy.name, policy.summary)
 }
 
-fn about(policy: &Listed) -> String {
+fn about(policy: &LibraryEntry) -> String {
     let mut text = format!("{}: {}\n", policy.name, policy.summary);
     let names = |signals: &[Signal]| -> Option<String> {
         let names: Vec<String> = signals.iter().map(ToString::to_string).collect();

@@ -20,18 +20,14 @@ use symbiont_linux::perf::Sharing;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::Class;
 use symbiont_planner::Bounds;
-use symbiont_policy::{KnownActivity, Settings, find};
+use symbiont_policy::{Settings, find};
 use symbiont_topology::HostTopology;
 use symbiont_wire::{Request, Status};
 
 use crate::args::{EnrolBy, Narrow, ReportForm, Run, SeeBy};
 use crate::client::{self, Asked, enrol_with_daemon};
 use crate::doctor::catalogue::read_or_find;
-#[cfg(feature = "research")]
-use crate::knowledge::vectors;
 use crate::knowledge::{self, Fitting};
-#[cfg(feature = "research")]
-use crate::profile::vectors::of_this_machine;
 use crate::report::{JobReport, RunReport};
 use crate::state_files::learned_file;
 
@@ -166,8 +162,7 @@ fn refuse_what_a_daemon_cannot(args: &Run) -> anyhow::Result<()> {
         (args.narrow != Narrow::AsDecided, "--narrow"),
         (!args.knowledge.model.is_empty(), "--model"),
         (args.knowledge.slowdowns.is_some(), "--slowdowns"),
-        #[cfg(feature = "research")]
-        (!args.activity.vectors.is_empty(), "--vectors"),
+        (args.activity.are_given(), "--vectors"),
     ];
     match own.iter().find(|(given, _)| *given) {
         None => Ok(()),
@@ -181,7 +176,7 @@ fn refuse_what_a_daemon_cannot(args: &Run) -> anyhow::Result<()> {
 fn plan<'a>(args: &'a Run, jobs: &[Job], record: Option<&'a File>) -> anyhow::Result<Plan<'a>> {
     let policy = find(args.policy.as_deref().unwrap_or(DEFAULT_POLICY))?;
     let settings = args.options.settings(policy)?;
-    let settings = Settings { activity: activity(args, jobs)?, ..settings };
+    let settings = Settings { activity: args.activity.activity(jobs)?, ..settings };
     check_slower(&args.slower)?;
     let (settings, learned, trouble) = knowledge::learned(policy, settings, learned_file());
     trouble.iter().filter(|_| !args.quiet).for_each(|line| notice(line));
@@ -215,20 +210,6 @@ fn plan<'a>(args: &'a Run, jobs: &[Job], record: Option<&'a File>) -> anyhow::Re
         processor: knowledge::processor(),
         record: record.zip(args.record.as_deref()),
     })
-}
-
-/// Activity vectors of the jobs' executables.
-#[cfg(feature = "research")]
-fn activity(args: &Run, jobs: &[Job]) -> anyhow::Result<Option<Arc<KnownActivity>>> {
-    let files = &args.activity.vectors;
-    let programs = if files.is_empty() { Vec::new() } else { vectors::executables(jobs)? };
-    vectors::known(files, of_this_machine, &programs)
-}
-
-/// A build without `research` reads none.
-#[cfg(not(feature = "research"))]
-fn activity(_: &Run, _: &[Job]) -> anyhow::Result<Option<Arc<KnownActivity>>> {
-    Ok(None)
 }
 
 /// A CPU that is not there is no slower than the machine says.

@@ -16,13 +16,3 @@ pub struct Knowledge {
     #[arg(long, value_name = "FILE")]
     pub slowdowns: Option<PathBuf>,
 }
-
-/// Activity vectors of the programs that run.
-#[cfg(feature = "research")]
-#[derive(Debug, Default, Args)]
-pub struct VectorFiles {
-    /// Activity vectors that `activity` schedules by, made by `symbiont profile --vectors`; repeatable, one
-    /// file for each executable. Of other caches or another version of a program they are refused
-    #[arg(long, value_name = "FILE")]
-    pub vectors: Vec<PathBuf>,
-}

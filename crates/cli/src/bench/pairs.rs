@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use symbiont_campaign::harness::{Programs, Progress};
+use symbiont_campaign::Progress;
+use symbiont_experiments_host::harness::Programs;
 use symbiont_experiments_host::pairs::names::{of_user, own};
 use symbiont_experiments_host::pairs::{self, PairsOptions};
 
 use super::show;
-use crate::args::BenchPairs;
-use crate::progress::Terminal;
+use crate::bench::args::BenchPairs;
+use crate::bench::progress::Terminal;
 
 /// Measures, and says where the matrix is.
 pub fn run(args: &BenchPairs, mut progress: Terminal, begin: Instant) -> anyhow::Result<()> {

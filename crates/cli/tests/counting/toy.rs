@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use symbiont_campaign::harness::Machine;
 use symbiont_counters::catalogue::Catalogue;
+use symbiont_experiments_host::harness::Machine;
 use symbiont_model::{Coefficients, Components, Model, SmtMode, Terms, Trained, Training};
 use symbiont_topology::{CoreKind, HostTopology};
 use symbiont_training::fit;

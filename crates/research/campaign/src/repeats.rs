@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use symbiont_report::stats::mean_estimate_at;
 
-/// Of so many comparisons of equal contenders, one may be found different.
+/// One of this many comparisons of equal contenders may find a difference.
 const OF: f64 = 40.0;
 
 /// Repeats are added until a paired gain is decided, or a cap is reached.
@@ -35,7 +35,7 @@ pub enum Decision {
 }
 
 impl Repeats {
-    /// Always so many.
+    /// Exactly this many.
     #[must_use]
     pub fn exactly(count: u32) -> Self {
         Self { least: count, most: count, narrow: 0.0 }
@@ -48,7 +48,7 @@ impl Repeats {
         std::iter::successors(Some(self.least.clamp(1, most)), more)
     }
 
-    /// How many repeats there shall be, after so many; the same number when there are enough.
+    /// How many repeats there should be once this many are done; the same number when there are enough.
     pub fn wanted(self, done: u32, decided: impl FnOnce() -> bool) -> u32 {
         let next = self.looks().find(|look| *look > done);
         match next {

@@ -28,7 +28,7 @@ impl<Cell: Display> Display for InRound<Cell> {
 /// affect all cells alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rounds {
-    /// How many.
+    /// How many rounds there are.
     pub repeats: Repeats,
     /// Seed of the order of runs.
     pub seed: u64,

@@ -6,8 +6,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use super::store::{Store, key};
-use super::{Done, Experiment, Finished};
-use crate::harness::{Error, Progress};
+use super::{Experiment, FinishedRun, FinishedRunOf};
+use crate::{Error, Progress};
 
 /// How often is looked whether the experiment is to stop.
 const SLICE: Duration = Duration::from_millis(200);
@@ -22,9 +22,9 @@ pub fn carry_out<E: Experiment>(
     folder: &Path,
     workers: usize,
     progress: &mut dyn Progress,
-) -> Result<Vec<Done<E>>, Error> {
+) -> Result<Vec<FinishedRunOf<E>>, Error> {
     let mut store = Store::open(folder, &experiment.name())?;
-    let mut done: Vec<Done<E>> = Vec::new();
+    let mut done: Vec<FinishedRunOf<E>> = Vec::new();
     let mut all_kept = true;
     loop {
         let runs = experiment.next(&done);
@@ -55,7 +55,9 @@ pub fn carry_out<E: Experiment>(
             })?;
         }
         let finished = runs.into_iter().zip(records);
-        done.extend(finished.filter_map(|(run, record)| Some(Finished { run, record: record? })));
+        done.extend(
+            finished.filter_map(|(run, record)| Some(FinishedRun { run, record: record? })),
+        );
     }
 }
 

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::Experiment;
-use crate::harness::{Error, Journal, make_folder};
+use crate::Error;
+use crate::journal::{Journal, make_folder};
 
 /// A line of the file.
 #[derive(Serialize, Deserialize)]
@@ -44,7 +45,7 @@ impl Store {
         run: &E::Run,
         record: &E::Record,
     ) -> Result<E::Record, Error> {
-        let unwritable = |source| Error::Evaluation(format!("a record cannot be kept: {source}"));
+        let unwritable = |source| Error::evaluation(format!("a record cannot be kept: {source}"));
         let text = serde_json::to_string(record).map_err(unwritable)?;
         let record: serde_json::Value = serde_json::from_str(&text).map_err(unwritable)?;
         let line = Line { key, run: run.to_string(), record };
@@ -57,7 +58,7 @@ impl Store {
 
 /// Under what a run's record is kept.
 pub(super) fn key<E: Experiment>(experiment: &E, run: &E::Run) -> Result<String, Error> {
-    let unwritable = |source| Error::Evaluation(format!("a run cannot be written: {source}"));
+    let unwritable = |source| Error::evaluation(format!("a run cannot be written: {source}"));
     let run_text = serde_json::to_string(run).map_err(unwritable)?;
     Ok(digest(&[&experiment.name(), &experiment.basis(run), &run_text]))
 }

@@ -7,7 +7,6 @@ use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 
 use super::*;
-use crate::harness::Progress;
 use symbiont_report::stats::mean;
 
 /// Measures gains of a few machines until they are decided.
@@ -49,7 +48,7 @@ impl Experiment for Toy {
         format!("machine of version {}", self.versions[run.machine])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<ToyRun> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<ToyRun> {
         let more = |machine: usize| {
             let own = done.iter().filter(|finished| finished.run.machine == machine);
             let gains: Vec<f64> = own.map(|finished| finished.record).collect();
@@ -88,7 +87,7 @@ impl Progress for StopsAfter {
     }
 }
 
-fn bits(done: &[Done<Toy>]) -> Vec<(ToyRun, u64)> {
+fn bits(done: &[FinishedRunOf<Toy>]) -> Vec<(ToyRun, u64)> {
     done.iter().map(|finished| (finished.run.clone(), finished.record.to_bits())).collect()
 }
 
@@ -139,14 +138,14 @@ fn a_failed_run_ends_the_experiment_and_what_was_finished_is_kept() {
         fn basis(&self, run: &ToyRun) -> String {
             self.0.basis(run)
         }
-        fn next(&self, done: &[Done<Self>]) -> Vec<ToyRun> {
+        fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<ToyRun> {
             let all = (0..2).map(|machine| ToyRun { machine, repeat: 0 });
             if done.is_empty() { all.collect() } else { Vec::new() }
         }
         fn carry_out(&self, run: &ToyRun, stop: &AtomicBool) -> Result<f64, Error> {
             match run.machine {
                 0 => self.0.carry_out(run, stop),
-                _ => Err(Error::Evaluation("no such machine".to_owned())),
+                _ => Err(Error::evaluation("no such machine")),
             }
         }
         fn cost(&self, run: &ToyRun) -> Duration {
@@ -286,7 +285,7 @@ impl Experiment for Failing {
         String::new()
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<u32> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<u32> {
         if done.is_empty() { vec![7] } else { Vec::new() }
     }
 
@@ -331,8 +330,8 @@ fn what_is_no_folder_is_named() {
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     for output in [file.clone(), file.join("out"), file.join("deeper/out")] {
-        let error = Site::new(&output, Repeats::exactly(1), 1).unwrap_err().to_string();
+        let error = make_folder(&output).unwrap_err().to_string();
         assert_eq!(error, format!("{} is not a folder", file.display()));
     }
-    assert!(Site::new(&folder.path().join("new/out"), Repeats::exactly(1), 1).is_ok());
+    assert!(make_folder(&folder.path().join("new/out")).is_ok());
 }

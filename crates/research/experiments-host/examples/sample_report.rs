@@ -7,8 +7,8 @@
 //! The figures are made up.
 
 use std::path::PathBuf;
-use symbiont_experiments_host::theory::phases::{JointState, Multiprocessor, Scheduler, speedups};
 use symbiont_report::stats::{Estimate, StatsError, difference_of_means, mean_estimate};
+use symbiont_report::theory::{JointState, Multiprocessor, Scheduler, speedups};
 use symbiont_report::{
     Axis, Block, Cell, Chart, Column, Dots, Highlight, Line, Lines, Mark, Matrix, Plot, Report,
     Series, Table, Value,

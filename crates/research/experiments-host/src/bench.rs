@@ -43,9 +43,10 @@ use serde::{Deserialize, Serialize};
 
 pub use noise::Noise;
 
-use symbiont_campaign::harness::{self, Error, Machine, Progress, read_json, read_report, scratch};
+use crate::harness::{self, Machine, read_report, scratch};
 use symbiont_campaign::{
-    Decision, Done, Experiment, Metric, Repeats, Row, Rows, carry_out, digest,
+    Decision, Error, Experiment, FinishedRunOf, Metric, Progress, Repeats, Row, Rows, carry_out,
+    digest, read_json,
 };
 use symbiont_report::Report;
 
@@ -168,7 +169,7 @@ impl Comparison<'_> {
         words: &[String],
         folder: &Path,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<harness::Finished, Error> {
+    ) -> Result<Duration, Error> {
         let (out, err) = (folder.join("stdout"), folder.join("stderr"));
         harness::run(words, &out, &err, self.options.limit, cancelled)
     }
@@ -182,8 +183,7 @@ impl Comparison<'_> {
     ) -> Result<BenchRecord, Error> {
         let folder = scratch(&self.options.output)?;
         let jobs = folder.path().join("jobs.toml");
-        let unwritable = |error: toml::ser::Error| Error::Evaluation(error.to_string());
-        let text = toml::to_string(&JobFile::of(commands)).map_err(unwritable)?;
+        let text = toml::to_string(&JobFile::of(commands)).map_err(Error::evaluation)?;
         fs::write(&jobs, text).map_err(Error::io(&jobs))?;
         let mut words = self.manager(contender, folder.path());
         words.push(format!("--job={}", jobs.display()));
@@ -258,7 +258,7 @@ impl Experiment for Comparison<'_> {
         digest(&parts)
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         let BenchOptions { contenders, repeats, seed, .. } = self.options;
         let each = self.distinct().len() + contenders.len();
         let rounds = (done.len() / each) as u32;
@@ -300,7 +300,7 @@ fn decisions(options: &BenchOptions, rows: &Rows) -> Vec<Decision> {
     others.iter().map(|own| options.repeats.decide(&gains(own))).collect()
 }
 
-fn decided(options: &BenchOptions, done: &[Done<Comparison<'_>>]) -> bool {
+fn decided(options: &BenchOptions, done: &[FinishedRunOf<Comparison<'_>>]) -> bool {
     !decisions(options, &rows(options, done)).contains(&Decision::Undecided)
 }
 
@@ -308,7 +308,7 @@ fn decided(options: &BenchOptions, done: &[Done<Comparison<'_>>]) -> bool {
 const WORKLOAD: &str = "programs";
 
 /// Speedups of each round and contender.
-fn rows(options: &BenchOptions, done: &[Done<Comparison<'_>>]) -> Rows {
+fn rows(options: &BenchOptions, done: &[FinishedRunOf<Comparison<'_>>]) -> Rows {
     let alone = |at: u32, of: &String| {
         let mut runs = done.iter();
         runs.find_map(|done| match &done.run {
@@ -318,7 +318,7 @@ fn rows(options: &BenchOptions, done: &[Done<Comparison<'_>>]) -> Rows {
             _ => None,
         })
     };
-    let row = |done: &Done<Comparison<'_>>| {
+    let row = |done: &FinishedRunOf<Comparison<'_>>| {
         let Run::Together { round, contender } = &done.run else { return None };
         let each = options.commands.iter().zip(&done.record.seconds);
         let speedups: Option<Vec<f64>> =

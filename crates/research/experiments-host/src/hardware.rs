@@ -1,7 +1,7 @@
 //! Simulated pairs of programs held against pairs that were measured on a real SMT core.
 //!
 //! # Problem
-//! Both levels of the simulated machine leave out the same things, so that their agreement proves little.
+//! Both levels of the simulated machine leave out the same effects, so their agreement proves little.
 //!
 //! # Approach
 //! Slowdowns of all ordered pairs of some programs, measured by others, are compared with simulated ones. Two
@@ -13,13 +13,14 @@
 //! *Slowdown*: time co-running over time alone. *Error*: mean size of the difference of slowdowns, *bias*: its mean.
 //! *Headroom*: what the best pairing of eight programs gains in STP over the mean of all pairings. *Captured*: the
 //! share of it that the pairing chosen by simulated slowdowns gains. Simulated speeds *choose pairs* if they pass the
-//! limits of [`HeldAgainst::chooses_pairs`].
+//! limits of [`PairAgreement::chooses_pairs`].
 //!
 //! # Properties
-//! - Simulated slowdowns that are the measured ones err by nothing and capture all
+//! - Simulated slowdowns that equal the measured ones have no error and capture all of the headroom
 //!   (`equal_slowdowns_capture_all_of_the_headroom`).
 //! - Shuffled ones capture nothing on average (`shuffled_slowdowns_capture_nothing`).
-//! - Where victims are ranked right and co-runners wrong, pairs are not chosen (`co_runners_are_ranked_by_themselves`).
+//! - Slowdowns that rank victims rightly and co-runners wrongly choose no pairs
+//!   (`co_runners_are_ranked_by_themselves`).
 //! - A file that is not one square table is refused (`files_that_are_no_square_table_are_refused`).
 
 pub mod host;
@@ -38,7 +39,7 @@ use symbiont_report::stats::mean;
 
 /// Programs that are paired.
 const PAIRED: usize = 8;
-/// Draws of so many programs.
+/// Draws this many programs.
 const DRAWS: usize = 300;
 /// Least rank correlation of co-runners, and least share of the headroom, of speeds that choose pairs.
 const CHOOSES: f64 = 0.3;
@@ -64,7 +65,7 @@ pub enum NoPairs {
         least = SLOWDOWNS.start(), most = SLOWDOWNS.end()
     )]
     Line(usize),
-    /// There is none.
+    /// The file has no pair.
     #[error("no pair is there")]
     Nothing,
     /// A pair is missing.
@@ -75,7 +76,7 @@ pub enum NoPairs {
     Repeated(String, String, usize),
 }
 
-/// The first line of a file, in words: as it is printed, and not all of a long one.
+/// The first line of a file as it can be printed, shortened where it is long.
 fn first_line(line: Option<&str>) -> String {
     let Some(line) = line else { return "there is none".to_owned() };
     let end = line.char_indices().nth(MOST_SHOWN).map(|(end, _)| end);
@@ -188,7 +189,7 @@ pub fn read_pairs(text: &str, machine: &str) -> Result<PairSlowdowns, NoPairs> {
 
 /// How simulated slowdowns compare with measured ones.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HeldAgainst {
+pub struct PairAgreement {
     /// Ordered pairs.
     pub pairs: usize,
     /// Mean slowdown, measured.
@@ -215,7 +216,7 @@ pub struct HeldAgainst {
     pub captured: Option<f64>,
 }
 
-impl HeldAgainst {
+impl PairAgreement {
     /// Are simulated slowdowns good enough to choose pairs on the real machine? They must err by less than their
     /// measured mean does, rank co-runners alike to 0.3 at least, and find as much of the headroom.
     #[must_use]
@@ -233,7 +234,7 @@ pub fn hold_against(
     measured: &[Vec<f64>],
     simulated: &[Vec<f64>],
     seed: u64,
-) -> Result<HeldAgainst, GroupError> {
+) -> Result<PairAgreement, GroupError> {
     let (real, ours) = (measured.concat(), simulated.concat());
     let average = |values: &[f64]| mean(values).unwrap_or(f64::NAN);
     let all = average(&real);
@@ -253,7 +254,7 @@ pub fn hold_against(
     };
     let (victims, others) = (of_victims(measured), of_co_runners(measured));
     let (headroom, captured) = headroom(measured, simulated, seed)?;
-    Ok(HeldAgainst {
+    Ok(PairAgreement {
         pairs: real.len(),
         measured: all,
         simulated: average(&ours),

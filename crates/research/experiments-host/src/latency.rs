@@ -6,8 +6,8 @@
 //!
 //! # Approach
 //! The request loop of `symbiont-synth requests` runs together with twice as many busy threads as there are
-//! CPUs, all managed by one daemon under `stay`, which moves no thread: [`Case`] by case only classes
-//! differ. Cases are interleaved: each round holds each of them once, in random order; a round is
+//! CPUs, all managed by one daemon under `stay`, which moves no thread: from [`Case`] to [`Case`] only the
+//! classes differ. Cases are interleaved: each round holds each of them once, in random order; a round is
 //! compared with itself.
 //!
 //! # Terms and units
@@ -25,10 +25,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use symbiont_synth::{many, requests};
 
-use symbiont_campaign::harness::{
-    self, Check, Daemon, Error, Programs, Progress, TIMEOUT, Verdict, read_json,
-};
-use symbiont_campaign::{Decision, Finished, InRound, Measure, Place, Repeats, Site};
+use crate::harness::{self, Check, Daemon, Measure, Programs, RunFolder, Site, TIMEOUT, Verdict};
+use symbiont_campaign::{Decision, Error, FinishedRun, InRound, Progress, Repeats, read_json};
 use symbiont_report::stats::{Estimate, Interval, StatsError, mean_estimate};
 use symbiont_report::{Block, Column, Report, Table};
 
@@ -104,7 +102,7 @@ pub struct LatencyRecord {
 }
 
 type Run = InRound<Case>;
-type Done = Finished<InRound<Case>, LatencyRecord>;
+type LatencyRun = FinishedRun<InRound<Case>, LatencyRecord>;
 
 /// Carries out all runs that are not kept yet, evaluates all of them and writes the report.
 ///
@@ -135,7 +133,7 @@ impl Measure for LatencyOptions {
         format!("{:?}", self.time)
     }
 
-    fn decided(&self, done: &[Done]) -> bool {
+    fn decided(&self, done: &[LatencyRun]) -> bool {
         let decide = |of| self.repeats.decide(&logarithms(done, Case::Latency, of));
         TAIL.iter().all(|(_, of)| decide(*of) != Decision::Undecided)
     }
@@ -145,7 +143,7 @@ impl Measure for LatencyOptions {
     }
 
     /// A daemon, the busy threads, and the request loop; the others end with the loop.
-    fn measure(&self, run: &Run, place: &Place<'_>) -> Result<LatencyRecord, Error> {
+    fn measure(&self, run: &Run, place: &RunFolder<'_>) -> Result<LatencyRecord, Error> {
         let InRound { round, cell: case } = *run;
         let (options, cpus) = (self, place.machine.cpus);
         let daemon = Daemon::new(&options.programs.symbiont, place.folder());
@@ -222,19 +220,19 @@ const TAIL: [Figure; 2] = [
 ];
 
 /// A figure of a case, round by round: all cases have the same rounds.
-fn values(done: &[Done], case: Case, of: Of) -> Vec<f64> {
+fn values(done: &[LatencyRun], case: Case, of: Of) -> Vec<f64> {
     let of_case = done.iter().filter(|done| done.run.cell == case);
     of_case.filter_map(|done| of(&done.record)).collect()
 }
 
 /// Logarithm of a figure over that without classes, round by round.
-fn logarithms(done: &[Done], case: Case, of: Of) -> Vec<f64> {
+fn logarithms(done: &[LatencyRun], case: Case, of: Of) -> Vec<f64> {
     let (own, stay) = (values(done, case, of), values(done, Case::Stay, of));
     own.iter().zip(&stay).map(|(own, stay)| (own / stay).ln()).collect()
 }
 
 /// How many times as large a figure is as without classes: geometric mean over rounds.
-fn ratio(done: &[Done], case: Case, of: Of) -> Result<Option<Estimate>, StatsError> {
+fn ratio(done: &[LatencyRun], case: Case, of: Of) -> Result<Option<Estimate>, StatsError> {
     let logarithms = logarithms(done, case, of);
     if logarithms.is_empty() {
         return Ok(None);
@@ -244,8 +242,7 @@ fn ratio(done: &[Done], case: Case, of: Of) -> Result<Option<Estimate>, StatsErr
     Ok(Some(Estimate { value: mean.value.exp(), interval, ..mean }))
 }
 
-fn page(done: &[Done]) -> Result<Report, Error> {
-    let wrong = |error: StatsError| Error::Evaluation(error.to_string());
+fn page(done: &[LatencyRun]) -> Result<Report, Error> {
     let mut checks = Vec::new();
     let columns = vec![
         Column::text("Case"),
@@ -260,9 +257,8 @@ fn page(done: &[Done]) -> Result<Report, Error> {
         let mut rows = (vec![case.name().into()], vec![case.name().into()]);
         for (name, of) in FIGURES {
             let values = values(done, case, of);
-            let mean =
-                if values.is_empty() { None } else { Some(mean_estimate(&values).map_err(wrong)?) };
-            let ratio = ratio(done, case, of).map_err(wrong)?;
+            let mean = if values.is_empty() { None } else { Some(mean_estimate(&values)?) };
+            let ratio = ratio(done, case, of)?;
             rows.0.push(mean.into());
             rows.1.push(ratio.into());
             let checked = case == Case::Latency && TAIL.iter().any(|tail| tail.0 == name);
@@ -304,7 +300,7 @@ fn shorter(name: &str, ratio: Estimate) -> Check {
 mod tests {
     use super::*;
 
-    fn record(round: u32, case: Case, us: f64) -> Done {
+    fn record(round: u32, case: Case, us: f64) -> LatencyRun {
         let requests = requests::Report {
             requests: 1000,
             median_us: us,
@@ -314,20 +310,23 @@ mod tests {
             histogram: Vec::new(),
         };
         let throughput = (case != Case::Idle).then_some(1e6);
-        Done { run: InRound { round, cell: case }, record: LatencyRecord { requests, throughput } }
+        LatencyRun {
+            run: InRound { round, cell: case },
+            record: LatencyRecord { requests, throughput },
+        }
     }
 
     #[test]
     fn equal_runs_show_no_difference() {
         let us = |round: u32, case: Case| 100.0 + f64::from((round * 7 + case as u32 * 5) % 11);
-        let records: Vec<Done> = (0..8)
+        let records: Vec<LatencyRun> = (0..8)
             .flat_map(|round| Case::ALL.map(|case| record(round, case, us(round, case))))
             .collect();
         let (_, p99) = FIGURES[1];
         let equal = ratio(&records, Case::Latency, p99).unwrap().unwrap();
         assert!(equal.interval.unwrap().contains(1.0), "{equal:?}");
         assert_eq!(shorter("x", equal).verdict, Verdict::Undecided);
-        let halved: Vec<Done> = (0..8)
+        let halved: Vec<LatencyRun> = (0..8)
             .flat_map(|round| {
                 let of = |case| us(round, case) * if case == Case::Latency { 0.5 } else { 1.0 };
                 Case::ALL.map(|case| record(round, case, of(case)))

@@ -2,7 +2,7 @@
 //! programs.
 //!
 //! # Problem
-//! The synthetic benchmark has the phases that its author wants. Morad et al. also
+//! The synthetic benchmark has the phases that it was written to have. Morad et al. also
 //! measure SPEC OMP2001 (Tables 6 and 7), which is not free. What do serial phases
 //! first bring to programs whose phases come from what they compute?
 //!
@@ -11,8 +11,8 @@
 //! in all pairs, each pair in both orders at the same time ([`crate::orders`]), under
 //! `stay` and `phases`, interleaved, in one session and in sessions of their own.
 //! As in the paper (section 3) loops are scheduled dynamically. Threads sleep while
-//! they wait (`OMP_WAIT_POLICY=passive`): a thread that polls looks ready, so that its serial
-//! phases cannot be seen.
+//! they wait (`OMP_WAIT_POLICY=passive`): a thread that polls looks ready, which would
+//! hide the serial phases.
 //!
 //! Their parallel regions last milliseconds. With regions of a tenth of that, three kernels took longer
 //! with two threads than with one on a machine of virtual CPUs, and a policy that kept both of their threads
@@ -44,5 +44,5 @@ mod tests;
 pub use campaign::{OpenmpOptions, measure, run};
 pub use evaluate::{Cell, Evaluation};
 pub use kernels::KERNELS;
-pub use plan::Size;
-pub use record::Spent;
+pub use plan::OpenmpSize;
+pub use record::TimeSpent;

@@ -8,8 +8,8 @@
 //! program's mean times over the rounds (eq. 6), and the time until both sequences
 //! are through (eq. 2) is what the policies are compared by.
 //!
-//! All intervals: one round left out after the other, those of both policies together, and one run
-//! alone after the other ([`stats::jackknife`]).
+//! All intervals are by the jackknife ([`stats::jackknife`]): each round is left out in turn, under both policies at
+//! once, and each run of a program alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub type Under<T> = [T; 2];
 
 /// Both policies compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Compared {
+pub struct OrderComparison {
     /// Completion under the baseline over that under the policy.
     pub completion: Estimate,
     /// Speedup of each program.
@@ -63,7 +63,10 @@ fn mean_of(rounds: &[OrderTimes], taken: &[usize], of: impl Fn(&OrderTimes) -> f
 ///
 /// # Errors
 /// When there is no round, or a program did not run alone.
-pub fn compare(alone: [&[f64]; 2], rounds: Under<&[OrderTimes]>) -> Result<Compared, StatsError> {
+pub fn compare(
+    alone: [&[f64]; 2],
+    rounds: Under<&[OrderTimes]>,
+) -> Result<OrderComparison, StatsError> {
     let count = rounds[0].len().min(rounds[1].len());
     let own =
         |program: usize| move |took: &OrderTimes| took.programs[program].iter().sum::<f64>() / 2.0;
@@ -100,7 +103,7 @@ pub fn compare(alone: [&[f64]; 2], rounds: Under<&[OrderTimes]>) -> Result<Compa
         };
         Ok([one(0)?, one(1)?])
     };
-    Ok(Compared {
+    Ok(OrderComparison {
         completion: over_rounds(&|taken| completion(rounds, taken))?,
         speedup: [speedups(0)?, speedups(1)?],
         fairness: [fairness_under(0)?, fairness_under(1)?],

@@ -44,9 +44,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::harness::{Programs, Site};
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::harness::{Error, Programs, Progress, make_folder};
-use symbiont_campaign::{Repeats, Site};
+use symbiont_campaign::{Error, Progress, Repeats, make_folder};
 use symbiont_linux::actuate::allowed;
 use symbiont_report::Report;
 use symbiont_report::stats::Estimate;
@@ -56,8 +56,8 @@ use campaign::{Bench, Bounds, Even, measure_evenly};
 use evaluate::{Matrix, NoMatrix, matrix};
 use kernels::{Kernels, has_kernels};
 use machine::{Method, OnCore};
-use names::{NameError, Program, Work};
-use plan::{Cell, Plan, Sides, TooShort, cells, whole_runs, windows};
+use names::{NameError, NamedWork, Work};
+use plan::{PairCell, Plan, Sides, TooShort, cells, whole_runs, windows};
 use sharing::{CpuPair, Sharing};
 use threads::{check, choose, for_sharing, several, share};
 
@@ -67,7 +67,7 @@ pub struct PairsOptions {
     /// `symbiont` and `symbiont-synth`.
     pub programs: Programs,
     /// Programs to measure.
-    pub measured: Vec<Program>,
+    pub measured: Vec<NamedWork>,
     /// Two hardware threads to use whatever they share; none: two that share a core.
     pub cpus: Option<CpuSet>,
     /// How long all of it may take.
@@ -84,7 +84,7 @@ pub enum PairsError {
     /// A run failed, or was stopped.
     #[error(transparent)]
     Run(#[from] Error),
-    /// The programs are none that can be measured.
+    /// The programs cannot be measured.
     #[error(transparent)]
     Name(#[from] NameError),
     /// There is too little time.
@@ -138,7 +138,7 @@ pub enum PairsError {
 /// Why these two hardware threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Chosen {
+pub enum CpuChoice {
     /// They were found to share a core.
     Measured,
     /// The topology says that they share a core; measured, that is undecided.
@@ -154,10 +154,10 @@ struct Found {
     /// What the topology calls cores.
     cores: Vec<CpuSet>,
     cpus: CpuPair,
-    chosen: Chosen,
+    chosen: CpuChoice,
     method: Method,
     plan: Plan,
-    even: Even<Cell>,
+    even: Even<PairCell>,
     matrix: Matrix,
 }
 
@@ -204,7 +204,7 @@ pub fn run(options: &PairsOptions, progress: &mut dyn Progress) -> Result<Report
 /// What is known before anything is measured.
 struct Intent {
     method: Method,
-    cells: Vec<Cell>,
+    cells: Vec<PairCell>,
     /// For the programs.
     time: Duration,
     /// Unless it follows from how long programs take.
@@ -239,7 +239,7 @@ fn on_core(
     (folder, basis): (&Path, &str),
     deadline: Instant,
     progress: &mut dyn Progress,
-) -> Result<(Plan, Even<Cell>), PairsError> {
+) -> Result<(Plan, Even<PairCell>), PairsError> {
     let bench = |window, alone| OnCore {
         programs: &options.measured,
         method: *method,
@@ -273,40 +273,42 @@ fn on_core(
 struct First<'a>(OnCore<'a>);
 
 impl Bench for First<'_> {
-    type Cell = Cell;
+    type Cell = PairCell;
 
     fn name(&self) -> String {
         "alone".to_owned()
     }
 
-    fn basis(&self, cell: &Cell) -> String {
+    fn basis(&self, cell: &PairCell) -> String {
         self.0.basis(cell)
     }
 
     fn measure(
         &self,
-        cell: &Cell,
+        cell: &PairCell,
         stop: &std::sync::atomic::AtomicBool,
     ) -> Result<evaluate::Speeds, Error> {
         self.0.measure(cell, stop)
     }
 
     /// Unknown before they ran.
-    fn cost(&self, _: &Cell) -> Duration {
+    fn cost(&self, _: &PairCell) -> Duration {
         Duration::ZERO
     }
 }
 
 /// How long each program takes alone.
 fn alone(
-    bench: &impl Bench<Cell = Cell>,
+    bench: &impl Bench<Cell = PairCell>,
     names: &[String],
     (seed, deadline): (u64, Instant),
     folder: &Path,
     progress: &mut dyn Progress,
 ) -> Result<BTreeMap<String, Duration>, PairsError> {
-    let cells: Vec<Cell> =
-        names.iter().map(|name| Cell { program: name.clone(), co_runner: None, take: 0 }).collect();
+    let cells: Vec<PairCell> = names
+        .iter()
+        .map(|name| PairCell { program: name.clone(), co_runner: None, take: 0 })
+        .collect();
     let bounds = Bounds { rounds: 1, seed, deadline, last: false };
     let even = match measure_evenly(bench, &cells, bounds, folder, progress) {
         Err(Error::Cancelled) if Instant::now() >= deadline => return Err(PairsError::Over),

@@ -51,7 +51,7 @@ mod sentence;
 
 pub use campaign::{Outcome, PhasesOptions, carry_out, run};
 pub use evaluate::{Cpus, Evaluation, evaluate};
-pub use plan::{Grouping, Part, Program, Run, RunKind, Size, plan};
+pub use plan::{Grouping, Part, PhasesSize, Run, RunKind, SyntheticProgram, plan};
 pub use record::PhasesRecord;
 pub use sentence::sentence;
 

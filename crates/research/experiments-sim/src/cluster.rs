@@ -8,8 +8,9 @@
 //! follows from the program in the other slot, by a table of slowdowns of pairs ([`PairTable`]) that the window
 //! model gives; a job of two slots runs next to itself. A workload has what the Standard Workload Format (Chapin
 //! et al., 1999) says of a job, and is drawn from a seed ([`generate`]) or taken from a log ([`given`]). [`play`]
-//! starts jobs as a scheduler says, every few seconds ([`Scheduler`]): in the order of the queue, with backfilling (Lifka, *The
-//! ANL/IBM SP scheduling system*, 1995; one reservation), or as `symbiont slurm` does ([`symbiont_jobs::choose()`]).
+//! starts jobs as a scheduler says, every few seconds ([`Scheduler`]): in the order of the queue, with backfilling
+//! (Lifka, *The ANL/IBM SP scheduling system*, 1995; one reservation), or as `symbiont slurm` does
+//! ([`symbiont_jobs::choose()`]).
 //!
 //! # Terms and units
 //! Times in simulated seconds. *Slowdown*: time on the node / time alone there. *Throughput*: jobs per hour until
@@ -34,6 +35,6 @@ mod tests;
 mod workload;
 
 pub use order::Scheduler;
-pub use play::{Cluster, Played, play};
+pub use play::{Cluster, ClusterOutcome, play};
 pub use table::{PairTable, TableError};
 pub use workload::{QueuedJob, generate, given, nodes_for};

@@ -49,15 +49,17 @@ pub mod steady;
 mod tests;
 mod timeline;
 pub mod training;
+#[cfg(test)]
+mod turns;
 mod workload;
 
 pub use cache::{Cache, Trouble};
 pub use fill::fill;
-pub use library::{Kind, Library, LibraryError, Listed};
+pub use library::{Kind, Library, LibraryEntry, LibraryError};
 pub use outcome::{AppOutcome, Outcome, Provenance, held, pairs};
 pub use run::alternating;
 pub use run::{Decision, RepeatsDone, Setup, SimulateError, check, simulate};
-pub use runner::{Once, Runner, Steered};
-pub use shuffled::Shown;
+pub use runner::{RunOutcome, Runner, SimController};
+pub use shuffled::ShownMeasurements;
 pub use shuffled::Shuffled;
 pub use workload::{App, Form, Workload, WorkloadError};

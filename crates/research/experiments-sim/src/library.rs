@@ -51,7 +51,7 @@ const KERNELS: [&str; 2] = ["scimark-", "matrix-"];
 
 /// A program of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Listed {
+pub struct LibraryEntry {
     /// Its name.
     pub name: String,
     /// Where its profile is, or what the synthetic program does.
@@ -68,7 +68,7 @@ pub enum LibraryError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// What the kernel said.
         error: std::io::Error,
     },
     /// No program of that name.
@@ -115,8 +115,8 @@ impl Library {
 
     /// All programs, those of the folder first.
     #[must_use]
-    pub fn list(&self) -> Vec<Listed> {
-        let real = self.files.iter().map(|(name, path)| Listed {
+    pub fn list(&self) -> Vec<LibraryEntry> {
+        let real = self.files.iter().map(|(name, path)| LibraryEntry {
             name: name.clone(),
             source: path.display().to_string(),
             kind: match KERNELS.iter().any(|start| name.starts_with(start)) {
@@ -124,7 +124,7 @@ impl Library {
                 false => Kind::Program,
             },
         });
-        let made = SYNTHETIC.iter().map(|(name, what, _)| Listed {
+        let made = SYNTHETIC.iter().map(|(name, what, _)| LibraryEntry {
             name: (*name).to_owned(),
             source: (*what).to_owned(),
             kind: Kind::Synthetic,

@@ -1,8 +1,8 @@
 //! Policies on a machine of measured pairs: how much of what pairing can gain they get, and how soon.
 //!
 //! # Problem
-//! A policy that learns which programs suit each other loses while it tries, and must not learn from noise. Both
-//! are seen only on pairs as real programs form them, over time.
+//! A policy that learns which programs suit each other loses throughput while it tries, and must not learn from
+//! noise. Both show only over time, with slowdowns as real programs have them.
 //!
 //! # Approach
 //! Mixes of programs of a matrix, drawn with repeats, run on [`MeasuredMachine`] under a policy, which is shown
@@ -13,9 +13,9 @@
 //! captured until t = Σ (throughput − mean of all pairings) / Σ (best pairing − mean of all pairings)
 //! ```
 //!
-//! Two controls: measurements shuffled between programs, and a matrix on which co-runners make no
-//! difference (each victim has its mean slowdown next to each); what is lost there is given in
-//! parts of the headroom of the true matrix.
+//! There are two controls: measurements shuffled between programs, and a matrix in which co-runners make no
+//! difference (each victim has its mean slowdown with every co-runner). What is lost there is given as a share of
+//! the headroom of the true matrix.
 //!
 //! # Properties
 //! - The best pairing captures all, and the mean of all pairings nothing (`the_best_pairing_captures_all`); learning
@@ -36,7 +36,7 @@ use symbiont_policy::{Entry, Policy, Settings, policies};
 use symbiont_report::stats::{Estimate, StatsError, over_rounds};
 pub use symbiont_sim_fast::measured::{Events, Matrix, MeasuredMachine};
 
-use crate::Shown;
+use crate::ShownMeasurements;
 
 /// What is run.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ pub struct Rival {
     /// What it is set to.
     pub settings: Settings,
     /// Whose measurements it is shown.
-    pub shown: Shown,
+    pub shown: ShownMeasurements,
 }
 
 impl Rival {
@@ -78,7 +78,7 @@ impl Rival {
     #[must_use]
     pub fn new(policy: &'static Entry) -> Self {
         let (name, settings) = (policy.name.to_owned(), Settings::default());
-        Self { name, policy, settings, shown: Shown::Own }
+        Self { name, policy, settings, shown: ShownMeasurements::Own }
     }
 }
 
@@ -349,7 +349,7 @@ mod tests {
         let random = captured(&trial, "random");
         assert!(random[1] < 0.3, "{random:?}");
         let mut rival = Rival::new(find("learned").unwrap());
-        rival.shown = Shown::Shuffled;
+        rival.shown = ShownMeasurements::Shuffled;
         let shuffled = trial.captured(&rival).unwrap()[1].value;
         assert!(shuffled < learned[1] - 0.4, "{shuffled} {learned:?}");
         trial.interacts = false;

@@ -1,8 +1,8 @@
 //! Mixes of programs under several contenders on a simulated machine, as an experiment.
 //!
 //! # Problem
-//! Most published comparisons are of this form: workloads × schedulers × repeats, each run until every
-//! program has completed once. Each should be a list of mixes and contenders, no loop of its own.
+//! Most published comparisons have this form: workloads × schedulers × repeats, each run until every
+//! program has completed once. Each should be written as a list of mixes and contenders, without a loop of its own.
 //!
 //! # Approach
 //! As in [`crate`]: what a program retires alone is its target. In one repeat of a mix all
@@ -46,10 +46,11 @@ use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
 
 use super::co_runs::CoRuns;
-use super::{Decision, Runner, Setup, Shown, SimulateError, alternating};
+use super::{Decision, Runner, Setup, ShownMeasurements, SimulateError, alternating};
 use crate::training::Models;
-use symbiont_campaign::harness::Error;
-use symbiont_campaign::{Done, Experiment, Finished, Metric, Repeats, Row, Rows, digest};
+use symbiont_campaign::{
+    Error, Experiment, FinishedRun, FinishedRunOf, Metric, Repeats, Row, Rows, digest,
+};
 
 /// Programs that run together.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +88,7 @@ pub struct Contender {
     /// A digest of the settings that stays the same where they do.
     pub key: String,
     /// Whose measurements it is shown.
-    pub shown: Shown,
+    pub shown: ShownMeasurements,
     /// What threads have for themselves.
     pub switches: Switches,
     /// What moves cost; none: what the machine says.
@@ -124,7 +125,7 @@ impl Contender {
             policy,
             settings: Settings::default(),
             key: String::new(),
-            shown: Shown::Own,
+            shown: ShownMeasurements::Own,
             switches: Switches::default(),
             costs: None,
             fpu_of_core: false,
@@ -141,14 +142,14 @@ impl Contender {
     }
 }
 
-/// Which run.
+/// A run: a contender in a repeat of a mix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// The mix's name.
     pub mix: String,
     /// The contender's name.
     pub contender: String,
-    /// Which repeat, from 0.
+    /// The repeat, from 0.
     pub repeat: u32,
 }
 
@@ -186,7 +187,7 @@ pub struct Mixes<'a, 'p> {
     pub mixes: Vec<Mix>,
     /// The contenders, the baseline first.
     pub contenders: Vec<Contender>,
-    /// How often.
+    /// How often each mix is repeated.
     pub repeats: Repeats,
     /// How long each program runs alone to set its target.
     pub alone: Duration,
@@ -245,10 +246,10 @@ impl Misses {
 
 /// Rows of all runs that ended, for comparisons.
 #[must_use]
-pub fn rows(mixes: &[Mix], finished: &[Finished<Run, MixRecord>]) -> Rows {
+pub fn rows(mixes: &[Mix], finished: &[FinishedRun<Run, MixRecord>]) -> Rows {
     let programs =
         |name: &str| mixes.iter().find(|mix| mix.name == name).map(|m| m.programs.clone());
-    let row = |Finished { run, record }: &Finished<Run, MixRecord>| {
+    let row = |FinishedRun { run, record }: &FinishedRun<Run, MixRecord>| {
         Some(Row {
             workload: run.mix.clone(),
             programs: programs(&run.mix)?,
@@ -263,12 +264,12 @@ pub fn rows(mixes: &[Mix], finished: &[Finished<Run, MixRecord>]) -> Rows {
 impl<'p> Mixes<'_, 'p> {
     fn mix(&self, name: &str) -> Result<&Mix, Error> {
         let found = self.mixes.iter().find(|mix| mix.name == name);
-        found.ok_or_else(|| Error::Evaluation(format!("there is no mix {name}")))
+        found.ok_or_else(|| Error::evaluation(format!("there is no mix {name}")))
     }
 
     fn contender(&self, name: &str) -> Result<&Contender, Error> {
         let found = self.contenders.iter().find(|contender| contender.name == name);
-        found.ok_or_else(|| Error::Evaluation(format!("there is no contender {name}")))
+        found.ok_or_else(|| Error::evaluation(format!("there is no contender {name}")))
     }
 
     /// The contenders of a repeat of the mix at this place.
@@ -289,7 +290,7 @@ impl<'p> Mixes<'_, 'p> {
         let (Some(known), true) = (&settings.models, contender.left_out) else {
             return Ok(settings);
         };
-        let missing = || Error::Evaluation("there are no models without programs".to_owned());
+        let missing = || Error::evaluation("there are no models without programs");
         let cores = self.builder.description().topology.cores().iter();
         let width = cores.map(|core| core.cpus.intersection(&mix.allowed).len()).max().unwrap_or(1);
         let mut models = self.models.iter();
@@ -394,7 +395,7 @@ impl Experiment for Mixes<'_, '_> {
         digest(&parts.map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         let rows = rows(&self.mixes, done);
         let mut runs = Vec::new();
         for (at, mix) in self.mixes.iter().enumerate() {

@@ -7,8 +7,8 @@
 //! can be split among them in three ways; the difference that it makes (Feliu et al., section 4.2, ABCD
 //! against ACBD).
 //!
-//! A look, not a proof: published figures are of other programs, and no limit is
-//! enforced.
+//! This is for a person to look at, and proves nothing: published figures are of other programs, and no limit
+//! is enforced.
 
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ const PUBLISHED: [(&str, &str); 8] = [
 ];
 
 /// A phase of a program: indices.
-type Drawn = (usize, usize);
+type PhaseIndex = (usize, usize);
 
 struct SmtTrial<'s> {
     steady: &'s Steady,
@@ -140,15 +140,15 @@ struct SmtTrial<'s> {
 
 impl SmtTrial<'_> {
     /// Gain of groups, one on each core, per core.
-    fn gain(&self, groups: &[Vec<Drawn>]) -> f64 {
-        let phase = |&(program, phase): &Drawn| -> Option<&Prepared> {
+    fn gain(&self, groups: &[Vec<PhaseIndex>]) -> f64 {
+        let phase = |&(program, phase): &PhaseIndex| -> Option<&Prepared> {
             Some(&self.steady.programs.get(program)?.phases.get(phase)?.phase)
         };
         let cores: Vec<Vec<_>> =
             groups.iter().map(|group| group.iter().filter_map(phase).collect()).collect();
         let mode = cores.first().map_or(1, Vec::len) as u32;
         let rates = self.steady.together(mode, &cores);
-        let alone = |&(program, phase): &Drawn| self.alone.get(program)?.get(phase).copied();
+        let alone = |&(program, phase): &PhaseIndex| self.alone.get(program)?.get(phase).copied();
         let ratios = groups.iter().flatten().filter_map(alone).zip(rates);
         ratios.map(|(alone, rates)| alone / rates.cpi).sum::<f64>() / groups.len().max(1) as f64
     }
@@ -168,7 +168,7 @@ impl SmtTrial<'_> {
 }
 
 /// A phase of a random program, by its share of the program.
-fn any_phase(steady: &Steady, random: &mut Pcg64Mcg) -> Drawn {
+fn any_phase(steady: &Steady, random: &mut Pcg64Mcg) -> PhaseIndex {
     let program = random.random_range(0..steady.programs.len());
     (program, steady.programs[program].at(random.random_range(0.0..1.0)))
 }
@@ -213,7 +213,7 @@ pub fn look(
     let width = description.topology.smt_width();
     let cores = description.topology.cores().iter().filter(|core| core.cpus.len() == width).count();
     let mut random = Pcg64Mcg::seed_from_u64(1);
-    let mut group = |threads: usize| -> Vec<Drawn> {
+    let mut group = |threads: usize| -> Vec<PhaseIndex> {
         (0..threads).map(|_| any_phase(&steady, &mut random)).collect()
     };
     let mut modes = Vec::new();

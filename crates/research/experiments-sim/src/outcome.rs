@@ -107,7 +107,7 @@ pub struct AppOutcome {
     pub turnaround: Estimate,
 }
 
-/// What came out.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
     /// What all of it rests on.

@@ -1,11 +1,19 @@
-//! Carries a simulated experiment out.
+//! Carries out a simulated experiment.
+//!
+//! ```text
+//! for each kind of program: target = the instructions that it retires alone in a while
+//! for each repeat, with a seed of its own
+//!     start all programs at random positions, under the policy
+//!     quantum by quantum until each has reached its target once; those that have start again
+//!     add the speedups (time alone / time of the first completion), quanta and moves
+//! ```
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::Error;
 use symbiont_control::ControlError;
 use symbiont_machine::Signals;
 use symbiont_policy::{Entry, SetError, Settings, UnknownPolicy, find};
@@ -18,8 +26,8 @@ use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
 
 use super::co_runs::CoRuns;
-use super::runner::{Once, Runner};
-use super::shuffled::Shown;
+use super::runner::{RunOutcome, Runner};
+use super::shuffled::ShownMeasurements;
 use super::timeline::Timeline;
 use super::{App, AppOutcome, Form, Outcome, Provenance, Workload};
 use symbiont_report::metrics;
@@ -37,7 +45,7 @@ pub struct Setup {
     /// What it is set to; its seed is another one in each repeat.
     pub settings: Settings,
     /// Whose measurements it is shown.
-    pub shown: Shown,
+    pub shown: ShownMeasurements,
     /// Period of its decisions; none: the policy's own.
     pub quantum: Option<Duration>,
     /// How long each program runs alone; what it retires then is its target.
@@ -92,7 +100,7 @@ impl Default for Setup {
         Self {
             policy: "stay".to_owned(),
             settings: Settings::default(),
-            shown: Shown::Own,
+            shown: ShownMeasurements::Own,
             quantum: None,
             alone: Duration::from_secs(20),
             until: Duration::from_secs(1200),
@@ -179,7 +187,7 @@ pub enum SimulateError {
 
 impl From<SimulateError> for Error {
     fn from(error: SimulateError) -> Self {
-        Self::Simulated(error.into())
+        Self::Run(error.into())
     }
 }
 
@@ -332,7 +340,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, once: Once) {
+    fn add(&mut self, once: RunOutcome) {
         self.quanta += once.quanta;
         self.moves += once.moves;
         self.unsettled.push(once.unsettled);

@@ -16,7 +16,7 @@ use symbiont_topology::CpuSet;
 use super::{Setup, SimulateError};
 
 /// A simulated machine under the control of a policy.
-pub type Steered<'a, 'p, L = TableBuilder<'p>> =
+pub type SimController<'a, 'p, L = TableBuilder<'p>> =
     Controller<SimMachine<'p, <L as Fidelity<'p>>::Run<'a>>>;
 
 /// Where programs run, and how.
@@ -32,7 +32,7 @@ pub struct Runner<'a, L> {
 
 /// What came out of one run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Once {
+pub struct RunOutcome {
     /// By program; none if not all completed in time.
     pub speedups: Option<Vec<f64>>,
     /// Simulated time, s.
@@ -113,8 +113,8 @@ impl<'a, L> Runner<'a, L> {
         policy: Box<dyn Policy>,
         quantum: Duration,
         seed: u64,
-        each: &mut dyn FnMut(&Steered<'a, 'p, L>) -> Result<(), SimulateError>,
-    ) -> Result<Once, SimulateError>
+        each: &mut dyn FnMut(&SimController<'a, 'p, L>) -> Result<(), SimulateError>,
+    ) -> Result<RunOutcome, SimulateError>
     where
         L: Fidelity<'p>,
     {
@@ -148,7 +148,7 @@ impl<'a, L> Runner<'a, L> {
             each(&controller)?;
         }
         let tally = controller.tally();
-        Ok(Once {
+        Ok(RunOutcome {
             speedups: speedups.into_iter().collect(),
             length_s: now.as_secs_f64(),
             quanta: tally.quanta,

@@ -1,6 +1,6 @@
 //! Is a simulated machine within reason? What each program does on it, alone and in copies.
 //!
-//! This is a look, not a proof: no limit is enforced. What multithreading gains is shown by
+//! This is for a person to look at, and proves nothing: no limit is enforced. What multithreading gains is shown by
 //! [`super::multithreading`].
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A negative control: a policy that is shown other threads' measurements.
+//! A negative control: a policy that is shown the measurements of other threads.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use symbiont_topology::Topology;
 
 /// Whose measurements a policy is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Shown {
+pub enum ShownMeasurements {
     /// Each thread's own.
     #[default]
     Own,
@@ -22,7 +22,7 @@ pub enum Shown {
     Shuffled,
 }
 
-impl Shown {
+impl ShownMeasurements {
     /// A policy that is shown just that.
     pub fn to(self, policy: Box<dyn Policy>, seed: u64) -> Box<dyn Policy> {
         match self {

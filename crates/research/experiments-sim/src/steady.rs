@@ -1,8 +1,8 @@
-//! Programs at rest in their phases: what they do together when nothing changes any
+//! Programs that stay in their phases: what they do together once nothing changes any
 //! more.
 //!
 //! The window model answers directly, without tables, and no time passes: caches hold what
-//! they hold in the long run. So a look at a machine takes seconds. A program is
+//! they hold in the long run. So it takes seconds. A program is
 //! represented by its heaviest phases (the constant `PHASES`), each by its share of instructions.
 
 use std::collections::BTreeMap;

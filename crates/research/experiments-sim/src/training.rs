@@ -53,9 +53,9 @@ mod tests;
 mod watch;
 
 pub use campaign::{Site, TrainingOptions, judge, observe, train};
-pub use evaluate::{Evaluated, Evaluation, evaluate};
-pub use gains::{Captured, Stacks};
+pub use evaluate::{Evaluation, TrainingResult, evaluate};
+pub use gains::{CapturedGain, Stacks};
 pub use groups::{Throughputs, explore};
 pub use left_out::{LeftOut, Models};
-pub use plan::{Run, Size, plan};
-pub use watch::{Ran, watch};
+pub use plan::{Run, TrainingSize, plan};
+pub use watch::{WatchedRun, watch};

@@ -1,4 +1,4 @@
-//! Which programs run together.
+//! The programs of a workload, as users write them.
 //!
 //! On the command line, names separated by commas: `gzip`, `gzip*3` (three of
 //! them), `gzip@4:1` (serial and parallel phases, as Morad et al. label programs),
@@ -111,7 +111,7 @@ impl Workload {
     /// What is wrong with the text, and where.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, WorkloadError> {
         let wrong = |reason: String| WorkloadError::File { file: file.to_owned(), reason };
-        let written: Written = toml::from_str(text).map_err(|error| {
+        let written: WorkloadFile = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             let line = text.get(..at).unwrap_or(text).matches('\n').count() + 1;
             wrong(format!("line {line}: {}", error.message()))
@@ -149,7 +149,7 @@ impl Workload {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WorkloadFile {
     name: Option<String>,
     #[serde(default)]
     app: Vec<WrittenApp>,

@@ -1,5 +1,5 @@
-//! Reports of experiments: one writer for all of them, estimates with intervals ([`stats`]), and the figures
-//! that runs are judged by ([`metrics`]).
+//! Reports of experiments: one writer for all of them, estimates with intervals ([`stats`]), the figures that runs
+//! are judged by ([`metrics`]), and what an analytic model predicts of them ([`theory`]).
 //!
 //! # Problem
 //! Results must be readable on any machine, offline and years later, and
@@ -47,11 +47,12 @@ mod table;
 #[cfg(test)]
 #[cfg(feature = "png")]
 mod tests;
+pub mod theory;
 mod write;
 
 pub use plot::{Axis, Chart, Dots, Line, Lines, Mark, Matrix, Plot, PlotError, Scale, Series};
 pub use table::{Align, Cell, Column, Highlight, Table, TableError, Value};
-pub use write::{ReportError, Written};
+pub use write::{ReportError, WrittenFiles};
 
 /// Format of `report.json`; raised when a reader of the old one would fail.
 pub const FORMAT: u32 = 1;

@@ -5,7 +5,7 @@
 //! must not let the one influence the other.
 //!
 //! # Approach
-//! One file per paper holds its tables as data, cell by cell as printed, with
+//! One file per paper, named by its first author, holds its tables as data, cell by cell as printed, with
 //! the place in the paper and the conditions they were measured under.
 //! Nothing here is fitted, and nothing else reads these values but reports.
 //!
@@ -20,10 +20,11 @@
 
 use crate::stats::Estimate;
 
-pub mod hysched;
-pub mod phases;
-pub mod vectors;
-pub mod workover;
+pub mod feliu;
+pub mod morad;
+pub mod navarro;
+pub mod peternier;
+pub mod settle;
 
 /// One figure of a paper's text.
 #[derive(Debug, Clone, Copy, PartialEq)]

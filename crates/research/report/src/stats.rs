@@ -9,21 +9,20 @@
 //! | mean of runs | Student's t with n − 1 degrees of freedom |
 //! | difference of two means | Welch's t, Welch–Satterthwaite degrees of freedom |
 //! | ratio of two means | Welch's t of its logarithm |
-//! | anything of few runs that is no mean | jackknife, Student's t |
+//! | any other figure of few runs | jackknife, Student's t |
 //! | anything skewed, of ten runs or more | percentile bootstrap of that statistic |
 //! | anything of cells that share rows and columns | the same, rows and columns drawn apart |
 //!
-//! Workloads that are drawn from the same programs are no runs apart: a program that is easy to
-//! place is so in all of them. [`crossed`] draws workloads and programs, each with
-//! replacement, and a cell counts as often as both together (Owen, *The pigeonhole bootstrap*,
-//! Annals of Applied Statistics 1(2), 2007; Owen and Eckles, *Bootstrapping data arrays of arbitrary
-//! order*, ibid. 6(3), 2012). No bootstrap is exact there; this one errs towards wide intervals.
+//! Workloads that are drawn from the same programs are not independent: a program that is easy to place is so in all of
+//! them. [`crossed`] draws workloads and programs, each with replacement, and a cell counts as often as both together
+//! (Owen, *The pigeonhole bootstrap*, Annals of Applied Statistics 1(2), 2007; Owen and Eckles, *Bootstrapping data
+//! arrays of arbitrary order*, ibid. 6(3), 2012). No bootstrap is exact there; this one errs towards wide intervals.
 //!
-//! A percentile bootstrap of five runs is too narrow: it misses above or below in about one of
-//! twelve cases each, where it should in one of forty. So few are judged by a jackknife: a value is left out,
-//! each in turn, and the spread of what remains is the squared error (Efron and Stein, *The jackknife
-//! estimate of variance*, Annals of Statistics 9(3), 1981). Samples that were drawn apart add theirs, with
-//! Welch's degrees of freedom. Of a mean, and of a difference of two, that is Student's and Welch's interval.
+//! A percentile bootstrap of five runs is too narrow: it misses above or below in about one of twelve cases each, where
+//! it should in one of forty. So few are judged by a jackknife, each value left out in turn (Efron and Stein, *The
+//! jackknife estimate of variance*, Annals of Statistics 9(3), 1981): with θᵢ the statistic without value i of n, a
+//! sample adds (n − 1)/n · Σ (θᵢ − θ̄)² to the squared error. Independent samples add up, with Welch's degrees of
+//! freedom. For a mean, and a difference of two means, that is Student's and Welch's interval.
 //!
 //! An interval that the data can't give is absent. Random draws come from a stated seed.
 //!

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a report was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenFiles {
     /// The page.
     pub index: PathBuf,
     /// All files, the page among them.
@@ -30,7 +30,7 @@ pub enum ReportError {
     /// A table whose rows don't fit.
     #[error("table {id:?}: {source}")]
     Table {
-        /// Which one.
+        /// The block's id.
         id: String,
         /// What is wrong.
         source: TableError,
@@ -38,7 +38,7 @@ pub enum ReportError {
     /// A plot that can't be drawn.
     #[error("plot {id:?}: {source}")]
     Plot {
-        /// Which one.
+        /// The block's id.
         id: String,
         /// What is wrong.
         source: PlotError,
@@ -46,7 +46,7 @@ pub enum ReportError {
     /// A file or directory that can't be written.
     #[error("cannot write {}: {source}", path.display())]
     Io {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -69,7 +69,7 @@ struct Stored<R> {
 impl Report {
     /// Writes page, pictures and data into `directory`, which is made if it is
     /// not there. Files of the same names are replaced, others left alone.
-    pub fn write(&self, directory: &Path) -> Result<Written, ReportError> {
+    pub fn write(&self, directory: &Path) -> Result<WrittenFiles, ReportError> {
         let mut files = vec![("index.html".to_owned(), self.html()?.into_bytes())];
         for block in &self.blocks {
             match block {
@@ -137,7 +137,7 @@ impl Report {
     }
 }
 
-fn store(directory: &Path, files: &[(String, Vec<u8>)]) -> Result<Written, ReportError> {
+fn store(directory: &Path, files: &[(String, Vec<u8>)]) -> Result<WrittenFiles, ReportError> {
     let failed = |path: &Path, source| ReportError::Io { path: path.to_owned(), source };
     fs::create_dir_all(directory).map_err(|source| failed(directory, source))?;
     let mut written = Vec::new();
@@ -146,5 +146,5 @@ fn store(directory: &Path, files: &[(String, Vec<u8>)]) -> Result<Written, Repor
         fs::write(&path, bytes).map_err(|source| failed(&path, source))?;
         written.push(path);
     }
-    Ok(Written { index: directory.join("index.html"), files: written })
+    Ok(WrittenFiles { index: directory.join("index.html"), files: written })
 }

@@ -11,7 +11,7 @@ pub struct Absent {
     pub paper: Paper,
     /// Where in it.
     pub place: &'static str,
-    /// Why.
+    /// Why it is not reproduced.
     pub why: &'static str,
 }
 

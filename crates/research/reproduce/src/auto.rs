@@ -1,6 +1,6 @@
 //! `auto` against the OS and each policy that it could have chosen, on simulated machines.
 //!
-//! No paper has this. `auto` decides where no policy is asked for, so it must not lose to the OS on any
+//! No paper has this. `auto` decides where no policy is named, so it must not lose to the OS under any
 //! load, and should do about as well as the best policy for the machine. Mixes fill half of the hardware
 //! threads to all of them; half of the mixes have two programs with serial and parallel phases.
 
@@ -15,18 +15,17 @@ use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 use symbiont_sim_fast::machine::{SimMachine, SimOptions};
 
-use super::compared::{Comparison, Ready};
-use super::figure::{Drawn, Figure, Paper, Point};
+use super::compared::{Comparison, PreparedMachine};
+use super::figure::{Drawing, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::trained::{Knowledge, train};
-use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats, Rows};
+use super::{Context, Effort, Reproduction, Source};
+use symbiont_campaign::{Error, Metric, Progress, Repeats, Rows};
 use symbiont_experiments_sim::code::described;
 use symbiont_experiments_sim::mixes::{Contender, Mix, Phased, deal};
 use symbiont_experiments_sim::training::simulated::catalogue;
 use symbiont_experiments_sim::training::{self};
-use symbiont_experiments_sim::{Shown, SimulateError};
+use symbiont_experiments_sim::{ShownMeasurements, SimulateError};
 
 /// The default policy, simulated.
 #[derive(Debug)]
@@ -42,8 +41,8 @@ const PHASED: [&str; 2] = ["1:4", "4:1"];
 /// Numbers of mixes that differ in how they are filled, or in phases.
 const NUMBERS: usize = 2 * FILLED.len();
 /// Long quanta, since groups of events take turns in each reading.
-const TRAINING: training::Size =
-    training::Size { quantum: Duration::from_millis(500), quanta: 10, fours: 0 };
+const TRAINING: training::TrainingSize =
+    training::TrainingSize { quantum: Duration::from_millis(500), quanta: 10, fours: 0 };
 
 const OS: &str = "OS";
 const OWN: &str = "auto";
@@ -67,7 +66,7 @@ const fn figure(id: &'static str, title: &'static str) -> Figure {
         quantity: "Gain in STP",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[CHOICE],
     }
 }
@@ -79,7 +78,7 @@ const FIGURES: &[Figure] = &[
         ..figure("symbiont-auto-antt", "ANTT of auto over the OS and each policy, simulated")
     },
     Figure {
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         ..figure("symbiont-auto-mixes", "STP of auto over the OS in each mix, simulated")
     },
     Figure {
@@ -108,18 +107,19 @@ impl Source for Auto {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let (count, alone, repeats) = match context.effort {
             Effort::Quick => (2, 1, Repeats { least: 2, most: 2, narrow: 0.005 }),
             Effort::Full => (NUMBERS, 4, Repeats { least: 3, most: 10, narrow: 0.005 }),
         };
         let programs = context.few_programs(CPU2006_AND_2017);
         let profiles = context.profiles(&programs)?;
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         for (name, smt) in MACHINES {
-            let description = super::described(name)?.restricted(None, smt).map_err(failed)?;
+            let description =
+                super::described(name)?.restricted(None, smt).map_err(Error::evaluation)?;
             let known = knowledge(&description, &profiles, context, progress)?;
-            let ready = Ready::new(description, &profiles, &[1, 2], context)?;
+            let ready = PreparedMachine::new(description, &profiles, &[1, 2], context)?;
             let description = ready.builder.description();
             let (able, unable) = able(description, &support(&ready.builder)?, &known.settings);
             let mix = |at: usize| mix(description, at * NUMBERS / count, &programs, context.seed);
@@ -147,10 +147,6 @@ impl Source for Auto {
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::Evaluation(error.to_string())
-}
-
 /// A model of pairs on the machine's first core type; none where its counters give no stacks.
 pub(super) fn knowledge(
     machine: &Description,
@@ -158,11 +154,12 @@ pub(super) fn knowledge(
     context: &Context<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Knowledge, Error> {
-    if Components::of(&catalogue(machine).map_err(failed)?, Depth::Coarse.sum()).is_err() {
+    if Components::of(&catalogue(machine).map_err(Error::evaluation)?, Depth::Coarse.sum()).is_err()
+    {
         return Ok(Knowledge::default());
     }
     let kind = machine.core_types.first().map(|core| core.kind).unwrap_or_default();
-    let core = machine.clone().of_type(kind).map_err(failed)?;
+    let core = machine.clone().of_type(kind).map_err(Error::evaluation)?;
     Ok(Knowledge::of(&train(core, 2, profiles, &TRAINING, context, progress)?))
 }
 
@@ -219,7 +216,7 @@ fn contenders(able: &[&'static Entry], known: &Knowledge) -> Vec<Contender> {
     }
     let others = able.iter().filter(|entry| ![OS, OWN].contains(&name(entry)));
     all.extend(others.map(|entry| once(modelled(entry.name, entry.name))));
-    all.push(once(Contender { shown: Shown::Shuffled, ..plain(SHUFFLED) }));
+    all.push(once(Contender { shown: ShownMeasurements::Shuffled, ..plain(SHUFFLED) }));
     all.push(private(plain(PRIVATE)));
     all.push(private(Contender::new(OS_PRIVATE, "stay")));
     all
@@ -248,7 +245,7 @@ fn points(
     rows: &Rows,
     able: &[&'static Entry],
     seed: u64,
-    reproduced: &mut Reproduced,
+    reproduced: &mut Reproduction,
 ) {
     let mut put = |id: &'static str, points: Vec<Point>| {
         reproduced.points.entry(id).or_default().extend(points);

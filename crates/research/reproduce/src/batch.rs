@@ -3,21 +3,22 @@
 //! No paper has this. Slowdowns of pairs come from simulated cores of two hardware threads and are known, so this
 //! is the most that choosing can save there. Starting long jobs first saves time without any prediction; so
 //! partners are compared with that. The batches of each machine are divided by headroom, which is what the best
-//! order that a search finds saves. By the table of other programs nothing may be saved, nor without interference.
+//! order that a search finds saves. Controls: with the table of other programs nothing may be saved, nor without
+//! interference.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::batch::Batch;
 use symbiont_experiments_sim::cluster::PairTable;
 use symbiont_experiments_sim::code::described;
 use symbiont_jobs::Flat;
 use symbiont_report::stats::{StatsError, mean_estimate};
 
-use super::figure::{Drawn, Figure, Paper, Point};
+use super::figure::{Drawing, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
-use super::{Context, Effort, Reproduced, Source};
+use super::{Context, Effort, Reproduction, Source};
 
 /// Jobs of a batch, simulated.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ const GAIN: Figure = Figure {
     quantity: "Time saved, over starting long jobs first",
     unit: Some("%"),
     neutral: Some(0.0),
-    drawn: Drawn::Dots,
+    drawn: Drawing::Dots,
     deviations: &[
         JOBS_ALONE,
         "Times alone and slowdowns of all pairs are known: the most that choosing can save.",
@@ -83,7 +84,7 @@ impl Source for Batches {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let batches = match context.effort {
             Effort::Quick => 30,
             Effort::Full => 300,
@@ -91,14 +92,13 @@ impl Source for Batches {
         // All, however little is run: no two jobs of a batch are of one program.
         let programs = context.all_programs(CPU2006_AND_2017);
         let profiles = context.profiles(&programs)?;
-        let wrong = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
         progress.begin(MACHINES.len() * batches, None, Duration::ZERO);
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         for name in MACHINES {
             let machine = super::described(name)?;
-            let table = PairTable::simulated(&machine, &profiles).map_err(|error| wrong(&error))?;
+            let table = PairTable::simulated(&machine, &profiles).map_err(Error::evaluation)?;
             let alike = PairTable::new(&vec![vec![1.0; table.programs()]; table.programs()])
-                .map_err(|error| wrong(&error))?;
+                .map_err(Error::evaluation)?;
             let mut saved = Vec::new();
             for seed in 0..batches as u64 {
                 if progress.cancelled() {
@@ -108,7 +108,7 @@ impl Source for Batches {
                 saved.push(Saved::of(&table, &alike, context.seed ^ seed));
                 progress.done();
             }
-            for (figure, points) in points(name, saved).map_err(|error| wrong(&error))? {
+            for (figure, points) in points(name, saved).map_err(Error::evaluation)? {
                 reproduced.points.entry(figure).or_default().extend(points);
             }
             reproduced.facts.push(described(&machine));

@@ -1,21 +1,21 @@
 //! Partners in a queue: what `symbiont slurm` gains on a simulated cluster, against the order of the queue.
 //!
 //! No paper has this. Slowdowns of pairs come from the simulated Xeon, and the scheduler knows them, so this is
-//! the most that choosing can gain there. The rules alone, which let no short job start on the node that they
-//! keep, differ from backfilling, too; so partners are compared with the rules where nothing is predicted. Over these nothing may
-//! be gained by the table of other programs, nor without interference.
+//! the most that choosing can gain there. The rules alone differ from backfilling, too: they let no short job start
+//! on the node that they keep. So partners are compared with the rules where nothing is predicted. Controls: with the
+//! table of other programs nothing may be gained over these, nor without interference.
 
 use std::time::Duration;
 
 use symbiont_experiments_sim::cluster::{
-    Cluster, PairTable, Played, QueuedJob, Scheduler, generate, given, nodes_for, play,
+    Cluster, ClusterOutcome, PairTable, QueuedJob, Scheduler, generate, given, nodes_for, play,
 };
 use symbiont_jobs::{Predict, Rules};
 
-use super::figure::{Drawn, Figure, Paper, Point};
+use super::figure::{Drawing, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
-use super::{Context, Effort, GivenWorkload, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
+use super::{Context, Effort, GivenWorkload, Reproduction, Source};
+use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::code::described;
 use symbiont_report::stats::{Estimate, mean_estimate};
 
@@ -51,7 +51,7 @@ const fn figure(id: &'static str, title: &'static str, quantity: &'static str) -
         quantity,
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[NODES, KNOWN],
     }
 }
@@ -97,7 +97,7 @@ impl Source for Queue {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let log = context.workload.as_ref();
         let size = match context.effort {
             Effort::Quick => Size { nodes: 100, jobs: 1_000, seeds: 4 },
@@ -105,14 +105,13 @@ impl Source for Queue {
         };
         let machine = super::described(MACHINE)?;
         let programs = context.programs(CPU2006_AND_2017);
-        let wrong = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
         let table = PairTable::simulated(&machine, &context.profiles(&programs)?)
-            .map_err(|error| wrong(&error))?;
+            .map_err(Error::evaluation)?;
         let alike = PairTable::new(&vec![vec![1.0; table.programs()]; table.programs()])
-            .map_err(|error| wrong(&error))?;
+            .map_err(Error::evaluation)?;
         let loads = [("as many jobs as slots can do", 1.0), ("twice as many", 2.0)];
         progress.begin(loads.len() * size.seeds as usize, None, Duration::ZERO);
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         let (mut most_queued, mut longest_wait) = (0, 0.0_f64);
         for (name, load) in loads {
             let mut rounds = Vec::new();
@@ -129,7 +128,7 @@ impl Source for Queue {
                 rounds.push(round);
                 progress.done();
             }
-            points(name, &rounds, &mut reproduced).map_err(|error| wrong(&error))?;
+            points(name, &rounds, &mut reproduced).map_err(Error::evaluation)?;
         }
         let (all, nodes) = workload(&size, log, &table, 1.0, context.seed);
         let (took, queued) = decision(all, nodes, &table);
@@ -152,13 +151,13 @@ impl Source for Queue {
 
 /// One workload under each scheduler.
 struct Round {
-    backfill: Played,
-    first_come: Played,
-    rules: Played,
-    partners: Played,
-    shuffled: Played,
+    backfill: ClusterOutcome,
+    first_come: ClusterOutcome,
+    rules: ClusterOutcome,
+    partners: ClusterOutcome,
+    shuffled: ClusterOutcome,
     /// Without interference: partners by the table, and the rules alone.
-    alike: [Played; 2],
+    alike: [ClusterOutcome; 2],
 }
 
 impl Round {
@@ -194,7 +193,7 @@ fn by<P: Predict>(
     table: &PairTable,
     workload: &[QueuedJob],
     scheduler: &Scheduler<'_, P>,
-) -> Played {
+) -> ClusterOutcome {
     play(&Cluster { nodes, table, every_s: EVERY_S }, workload, scheduler)
 }
 
@@ -248,15 +247,15 @@ fn decision(mut all: Vec<QueuedJob>, nodes: usize, table: &PairTable) -> (Durati
 fn points(
     at: &'static str,
     rounds: &[Round],
-    reproduced: &mut Reproduced,
+    reproduced: &mut Reproduction,
 ) -> Result<(), symbiont_report::stats::StatsError> {
-    type Of = fn(&Played, &Played) -> f64;
+    type Of = fn(&ClusterOutcome, &ClusterOutcome) -> f64;
     let less: [(&'static str, Of); 3] = [
         ("symbiont-cluster-slowdown", |own, base| 1.0 - own.slowdown / base.slowdown),
         ("symbiont-cluster-throughput", |own, base| own.throughput / base.throughput - 1.0),
         ("symbiont-cluster-wait", |own, base| 1.0 - own.wait_s[0] / base.wait_s[0].max(1.0)),
     ];
-    type Pair = fn(&Round) -> [&Played; 2];
+    type Pair = fn(&Round) -> [&ClusterOutcome; 2];
     let series: [(&str, Pair); 6] = [
         (FIRST_COME, |round| [&round.first_come, &round.backfill]),
         (RULES, |round| [&round.rules, &round.backfill]),

@@ -9,15 +9,14 @@ use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::TableBuilder;
 
 use super::Context;
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Finished, Repeats, Rows, carry_out, digest};
+use symbiont_campaign::{Error, FinishedRun, Progress, Repeats, Rows, carry_out, digest};
 use symbiont_experiments_sim::code::{CODE, machine, profile};
 use symbiont_experiments_sim::mixes::{Contender, Mix, MixRecord, Mixes, Run, rows};
 use symbiont_experiments_sim::training::Models;
 
 /// A machine that is ready for its programs.
 #[derive(Debug)]
-pub struct Ready<'p> {
+pub struct PreparedMachine<'p> {
     /// The machine.
     pub builder: TableBuilder<'p>,
     profiles: &'p BTreeMap<String, Profile>,
@@ -33,7 +32,7 @@ pub struct Comparison<'a> {
     pub mixes: Vec<Mix>,
     /// The contenders, the baseline first.
     pub contenders: Vec<Contender>,
-    /// How often.
+    /// How often each mix is repeated.
     pub repeats: Repeats,
     /// How long each program runs alone to set its target.
     pub alone: Duration,
@@ -41,19 +40,19 @@ pub struct Comparison<'a> {
     pub models: &'a [&'a Models<'a>],
 }
 
-/// What came out.
+/// The result.
 #[derive(Debug)]
-pub struct Compared {
+pub struct MixResults {
     /// The mixes.
     pub mixes: Vec<Mix>,
     /// All runs.
-    pub finished: Vec<Finished<Run, MixRecord>>,
+    pub finished: Vec<FinishedRun<Run, MixRecord>>,
     /// The same, for comparisons.
     pub rows: Rows,
 }
 
-impl<'p> Ready<'p> {
-    /// Makes a machine ready for programs on cores with so many threads.
+impl<'p> PreparedMachine<'p> {
+    /// Prepares a machine for programs on cores with this many threads.
     pub fn new(
         description: Description,
         profiles: &'p BTreeMap<String, Profile>,
@@ -69,7 +68,7 @@ impl<'p> Ready<'p> {
 
     /// The profile of a program.
     pub fn profile(&self, program: &str) -> Result<&'p Profile, Error> {
-        let missing = || Error::Evaluation(format!("there is no profile of {program}"));
+        let missing = || Error::evaluation(format!("there is no profile of {program}"));
         self.profiles.get(program).ok_or_else(missing)
     }
 
@@ -85,7 +84,7 @@ impl<'p> Ready<'p> {
         comparison: Comparison<'_>,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Compared, Error> {
+    ) -> Result<MixResults, Error> {
         let Comparison { name, mixes, contenders, repeats, alone, models } = comparison;
         let experiment = Mixes {
             name,
@@ -102,6 +101,6 @@ impl<'p> Ready<'p> {
         };
         let finished = carry_out(&experiment, &context.records, context.workers, progress)?;
         let rows = rows(&experiment.mixes, &finished);
-        Ok(Compared { mixes: experiment.mixes, finished, rows })
+        Ok(MixResults { mixes: experiment.mixes, finished, rows })
     }
 }

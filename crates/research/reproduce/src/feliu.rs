@@ -3,6 +3,8 @@
 mod accuracy;
 mod bound;
 mod figures;
+mod halves;
+mod smt8;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,37 +14,30 @@ use symbiont_profile::Profile;
 use symbiont_sim_fast::description::{Costs, Description};
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 
-#[cfg(test)]
-pub(super) use self::accuracy::FORWARD;
 use self::bound::search;
 pub(super) use self::figures::of_cores;
-#[cfg(test)]
-pub(super) use self::figures::{ANTT, STP, Said, place};
 use self::figures::{FIGURES, points, together};
-use super::compared::{Comparison, Ready};
+pub use self::halves::Halves;
+pub use self::smt8::Smt8;
+use super::compared::{Comparison, PreparedMachine};
 use super::figure::{Figure, Point};
 use super::own::{CPU2006, ProgramUse};
 use super::trained::{Knowledge, explore, train};
-use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::Repeats;
-use symbiont_campaign::harness::{Error, Progress};
+use super::{Context, Effort, Reproduction, Source};
+use symbiont_campaign::{Error, Progress, Repeats};
 use symbiont_experiments_sim::code::described;
 use symbiont_experiments_sim::mixes::{Contender, Mix, draw};
 use symbiont_experiments_sim::training::{self, Throughputs};
-use symbiont_experiments_sim::{Decision, Shown};
+use symbiont_experiments_sim::{Decision, ShownMeasurements};
+pub(super) use symbiont_report::published::feliu::RANDOM;
+use symbiont_report::published::feliu::{L1, NUMA, ORACLE, OS, SYMBIOTIC};
 
 /// Symbiotic scheduling, simulated.
 #[derive(Debug)]
 pub struct Symbiotic;
 
 pub(super) const POWER8: &str = "power8-s812l";
-pub(super) const RANDOM: &str = "random";
-const OS: &str = "OS";
-const L1: &str = "L1 bandwidth";
-const PUBLISHED: &str = "symbiotic";
 const ONLINE: &str = "symbiotic-online";
-const NUMA: &str = "symbiotic-numa";
-const ORACLE: &str = "oracle";
 const STATIC: &str = "best static grouping found";
 const SHUFFLED: &str = "symbiotic (measurements shuffled)";
 const PRIVATE: &str = "symbiotic (private units and caches)";
@@ -55,7 +50,7 @@ pub(super) struct Size {
     workloads: usize,
     repeats: Repeats,
     alone: Duration,
-    pub(super) training: training::Size,
+    pub(super) training: training::TrainingSize,
 }
 
 impl Size {
@@ -70,7 +65,7 @@ pub(super) const QUICK: Size = Size {
     workloads: 3,
     repeats: Repeats { least: 1, most: 1, narrow: 0.0 },
     alone: Duration::from_secs(1),
-    training: training::Size { quantum: Duration::from_millis(100), quanta: 10, fours: 60 },
+    training: training::TrainingSize { quantum: Duration::from_millis(100), quanta: 10, fours: 60 },
 };
 
 /// Workloads differ by much more than repeats of one do, so that each is run once. The paper has about twice as
@@ -80,7 +75,11 @@ pub(super) const FULL: Size = Size {
     workloads: 6,
     repeats: Repeats { least: 1, most: 1, narrow: 0.0 },
     alone: Duration::from_secs(2),
-    training: training::Size { quantum: Duration::from_millis(100), quanta: 20, fours: 400 },
+    training: training::TrainingSize {
+        quantum: Duration::from_millis(100),
+        quanta: 20,
+        fours: 400,
+    },
 };
 
 impl Source for Symbiotic {
@@ -100,7 +99,7 @@ impl Source for Symbiotic {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let size = match context.effort {
             Effort::Quick => QUICK,
             Effort::Full => FULL,
@@ -111,7 +110,7 @@ impl Source for Symbiotic {
         let core = description.clone();
         let trained = train(core, 4, &profiles, &size.training, context, progress)?;
         let known = Knowledge::of(&trained);
-        let ready = Ready::new(description, &profiles, &[1, 2, 4], context)?;
+        let ready = PreparedMachine::new(description, &profiles, &[1, 2, 4], context)?;
         let (mut by_width, mut schedules) = (BTreeMap::new(), BTreeMap::new());
         for width in [2, 4] {
             let counts = (size.cores, size.workloads);
@@ -164,7 +163,7 @@ impl Source for Symbiotic {
 fn with_groups(
     mixes: &mut [Mix],
     width: usize,
-    (core, profiles, size): (Description, &BTreeMap<String, Profile>, &training::Size),
+    (core, profiles, size): (Description, &BTreeMap<String, Profile>, &training::TrainingSize),
     pairs: &PairSlowdowns,
     context: &Context<'_>,
     progress: &mut dyn Progress,
@@ -174,12 +173,13 @@ fn with_groups(
         mixes.iter().filter_map(|mix| of(mix, known).err()).flatten().collect()
     };
     // The same time in fewer quanta, since many groups are kept.
-    let training::Size { quantum, quanta, .. } = *size;
-    let size = training::Size { quantum: quantum * 4, quanta: (quanta / 4).max(1), fours: 0 };
+    let training::TrainingSize { quantum, quanta, .. } = *size;
+    let size =
+        training::TrainingSize { quantum: quantum * 4, quanta: (quanta / 4).max(1), fours: 0 };
     let known = explore(core, width, profiles, &size, context, &next, progress)?;
     for mix in mixes {
         mix.groups = of(mix, &known).map_err(|missing| {
-            Error::Evaluation(format!("{}: {} groups gave no throughput", mix.name, missing.len()))
+            Error::evaluation(format!("{}: {} groups gave no throughput", mix.name, missing.len()))
         })?;
     }
     Ok(())
@@ -198,12 +198,13 @@ fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
         decision: Decision { takes: DECISION, reserved },
         ..contender
     };
-    let shuffled = Contender { shown: Shown::Shuffled, ..symbiotic(SHUFFLED, "symbiotic") };
+    let shuffled =
+        Contender { shown: ShownMeasurements::Shuffled, ..symbiotic(SHUFFLED, "symbiotic") };
     let mut all = vec![
         Contender::new(RANDOM, "random"),
         Contender::new(OS, "stay"),
         Contender::new(L1, "l1-bandwidth"),
-        paid(true, Contender { watched: true, ..symbiotic(PUBLISHED, "symbiotic") }),
+        paid(true, Contender { watched: true, ..symbiotic(SYMBIOTIC, "symbiotic") }),
         paid(false, symbiotic(ONLINE, "symbiotic-online")),
         paid(true, symbiotic(NUMA, "symbiotic-numa")),
     ];
@@ -221,8 +222,8 @@ fn contenders(width: usize, known: &Knowledge) -> Vec<Contender> {
     all
 }
 
-/// Time of a decision about 40 threads, which the paper does not print: that of ours on a processor of today, rounded up.
-/// Meanwhile the last core is left to the decision (section 4.3), and programs run on where they are for
+/// Time of a decision about 40 threads, which the paper does not print: that of ours on a processor of today, rounded
+/// up. Meanwhile the last core is left to the decision (section 4.3), and programs run on where they are for
 /// `symbiotic-online`.
 pub(super) const DECISION: Duration = Duration::from_millis(1);
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use symbiont_report::published;
 use symbiont_report::stats::Estimate;
 
 /// A paper whose figures are reproduced.
@@ -27,30 +28,41 @@ impl Paper {
     pub const ALL: [Self; 6] =
         [Self::Feliu, Self::Peternier, Self::Morad, Self::Navarro, Self::Settle, Self::Symbiont];
 
-    /// The paper with this number.
+    /// The paper of this name, or of its number.
     #[must_use]
-    pub fn numbered(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|paper| *paper as u8 == number)
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|paper| [paper.name(), paper.number()].contains(&name))
+    }
+
+    /// Its number in lists that programs read.
+    #[must_use]
+    pub fn number(self) -> &'static str {
+        match self {
+            Self::Feliu => "0",
+            Self::Peternier => "1",
+            Self::Morad => "2",
+            Self::Navarro => "3",
+            Self::Settle => "4",
+            Self::Symbiont => "5",
+        }
     }
 
     /// As reports cite it.
     #[must_use]
     pub fn citation(self) -> &'static str {
         match self {
-            Self::Feliu => {
-                "Feliu et al., Improving IBM POWER8 performance through symbiotic job scheduling"
-            }
-            Self::Peternier => symbiont_report::published::workover::CITATION,
-            Self::Morad => symbiont_report::published::phases::CITATION,
-            Self::Navarro => symbiont_report::published::hysched::CITATION,
-            Self::Settle => symbiont_report::published::vectors::CITATION,
+            Self::Feliu => published::feliu::CITATION,
+            Self::Peternier => published::peternier::CITATION,
+            Self::Morad => published::morad::CITATION,
+            Self::Navarro => published::navarro::CITATION,
+            Self::Settle => published::settle::CITATION,
             Self::Symbiont => "Symbiont, ours, not published",
         }
     }
 
-    /// How ids of its figures begin.
+    /// Its first author, as ids of its figures begin; of what is ours, symbiont.
     #[must_use]
-    pub fn prefix(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Feliu => "feliu",
             Self::Peternier => "peternier",
@@ -64,7 +76,7 @@ impl Paper {
 
 /// How a figure is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drawn {
+pub enum Drawing {
     /// Lines over a quantity, which the points have as `x`.
     Lines {
         /// The quantity.
@@ -101,7 +113,7 @@ pub struct Figure {
     /// The value at which nothing is gained or lost; none where values have no direction.
     pub neutral: Option<f64>,
     /// How it is drawn.
-    pub drawn: Drawn,
+    pub drawn: Drawing,
     /// How ours was made differently.
     pub deviations: &'static [&'static str],
 }

@@ -1,12 +1,11 @@
-//! What a decision should rest on: which form of the model, of which stack, with or without measured feedback,
-//! of programs that the model knows or does not, and what a decision that takes time costs, on the simulated
-//! POWER8.
+//! What a decision should rest on: which form of the model, which stack, with or without measured feedback; for
+//! programs that the model knows and for others; and what a decision that takes time costs. On the simulated POWER8.
 //!
 //! No paper has this. Every form decides about the same mixes, by a model that was fitted without any of the
-//! mix's programs ([`symbiont_experiments_sim::training::LeftOut`]); one form of it is the mean slowdown alone, so that what
-//! feedback gains by itself is known. `symbiotic`, as published, is among them, by a model that knows the
-//! programs, too. While a decision is taken, programs run on where they are, or are left to the OS on all cores
-//! but one, which is reserved for it (Feliu et al., section 4.3).
+//! mix's programs ([`symbiont_experiments_sim::training::LeftOut`]); one form of it is the mean slowdown alone, so
+//! that what feedback gains by itself is known. `symbiotic`, as published, is among them, by a model that knows the
+//! programs, too. While a decision is taken, programs run on where they are, or are left to the OS on all cores but
+//! one, which is reserved for it (Feliu et al., section 4.3).
 
 use std::time::Duration;
 
@@ -15,18 +14,17 @@ use symbiont_policy::SymbioticOnline;
 use symbiont_sim_fast::description::Costs;
 use symbiont_sim_fast::fast::Switches;
 
-use super::compared::{Comparison, Ready};
+use super::compared::{Comparison, PreparedMachine};
 use super::feliu::{self, DECISION, POWER8, RANDOM};
-use super::figure::{Drawn, Figure, Paper, Point};
+use super::figure::{Drawing, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::trained::{Knowledge, left_out};
-use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats, Rows};
+use super::{Context, Effort, Reproduction, Source};
+use symbiont_campaign::{Error, Metric, Progress, Repeats, Rows};
 use symbiont_experiments_sim::code::described;
 use symbiont_experiments_sim::mixes::Contender;
 use symbiont_experiments_sim::training::{self, LeftOut};
-use symbiont_experiments_sim::{Decision, Shown, SimulateError};
+use symbiont_experiments_sim::{Decision, ShownMeasurements, SimulateError};
 use symbiont_report::stats::Estimate;
 
 /// Forms of the model, with and without feedback, simulated.
@@ -58,7 +56,7 @@ const fn figure(id: &'static str, title: &'static str) -> Figure {
         quantity: "STP over random",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[LEAVING],
     }
 }
@@ -95,7 +93,7 @@ struct Size {
     cores: [(usize, &'static [usize]); 2],
     workloads: usize,
     alone: Duration,
-    training: training::Size,
+    training: training::TrainingSize,
 }
 
 const QUICK: Size = Size {
@@ -129,7 +127,7 @@ impl Source for Forms {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let size = match context.effort {
             Effort::Quick => QUICK,
             Effort::Full => FULL,
@@ -143,8 +141,8 @@ impl Source for Forms {
             observed.push(left_out(core, 4, &profiles, of, context, progress)?);
         }
         let models = observed.iter().map(LeftOut::models).collect::<Result<Vec<_>, _>>()?;
-        let ready = Ready::new(description, &profiles, &[1, 2, 4], context)?;
-        let mut reproduced = Reproduced::default();
+        let ready = PreparedMachine::new(description, &profiles, &[1, 2, 4], context)?;
+        let mut reproduced = Reproduction::default();
         for (width, cores) in size.cores {
             let counts = (cores, size.workloads);
             let mut mixes =
@@ -224,7 +222,7 @@ fn contenders(width: usize, known: &[Knowledge]) -> Result<Vec<Contender>, Error
                 all.push(Contender { decision, ..known.contender(name, "symbiotic") });
             }
             let own = left_out(known.contender(SHUFFLED, "symbiotic-online"));
-            all.push(free(Contender { shown: Shown::Shuffled, ..own }));
+            all.push(free(Contender { shown: ShownMeasurements::Shuffled, ..own }));
             all.push(private(Contender::new(RANDOM_PRIVATE, "random")));
             all.push(private(left_out(known.contender(PRIVATE, "symbiotic-online"))));
             if width == 2 {
@@ -235,7 +233,7 @@ fn contenders(width: usize, known: &[Knowledge]) -> Result<Vec<Contender>, Error
     Ok(all)
 }
 
-fn points(width: usize, rows: &Rows, names: &[String], seed: u64, reproduced: &mut Reproduced) {
+fn points(width: usize, rows: &Rows, names: &[String], seed: u64, reproduced: &mut Reproduction) {
     let at = format!("SMT{width}");
     let own = names.iter().filter(|name| !name.starts_with(RANDOM));
     for own in own {

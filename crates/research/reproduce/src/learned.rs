@@ -10,14 +10,13 @@ use std::time::Duration;
 use symbiont_sim_fast::fast::Switches;
 
 use super::auto::{able, knowledge, support};
-use super::compared::{Comparison, Ready};
-use super::figure::{Drawn, Figure, Paper, Point};
+use super::compared::{Comparison, PreparedMachine};
+use super::figure::{Drawing, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
 use super::trained::Knowledge;
-use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats, Rows};
-use symbiont_experiments_sim::Shown;
+use super::{Context, Effort, Reproduction, Source};
+use symbiont_campaign::{Error, Metric, Progress, Repeats, Rows};
+use symbiont_experiments_sim::ShownMeasurements;
 use symbiont_experiments_sim::code::described;
 use symbiont_experiments_sim::mixes::{Contender, Mix, deal};
 
@@ -43,7 +42,7 @@ const FIGURE: Figure = Figure {
     quantity: "Gain in STP",
     unit: Some("%"),
     neutral: Some(0.0),
-    drawn: Drawn::Dots,
+    drawn: Drawing::Dots,
     deviations: &[
         "Negative controls: without contention, and with measurements shuffled between programs.",
     ],
@@ -66,20 +65,19 @@ impl Source for Learned {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let (count, alone, repeats) = match context.effort {
             Effort::Quick => (2, 2, Repeats { least: 2, most: 2, narrow: 0.005 }),
             Effort::Full => (8, 10, Repeats { least: 2, most: 4, narrow: 0.005 }),
         };
         let programs = context.few_programs(CPU2006_AND_2017);
         let profiles = context.profiles(&programs)?;
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         for (name, smt) in MACHINES {
-            let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
             let machine = super::described(name)?;
-            let description = machine.restricted(None, smt).map_err(|error| failed(&error))?;
+            let description = machine.restricted(None, smt).map_err(Error::evaluation)?;
             let known = knowledge(&description, &profiles, context, progress)?;
-            let ready = Ready::new(description, &profiles, &[1, 2], context)?;
+            let ready = PreparedMachine::new(description, &profiles, &[1, 2], context)?;
             let description = ready.builder.description();
             let cpus = description.topology.cpus();
             let mix = |number: usize| Mix {
@@ -116,7 +114,7 @@ fn contenders(others: &[&'static str], known: &Knowledge) -> Vec<Contender> {
     let private = |one: Contender| Contender { switches: Switches::ALL_PRIVATE, ..one };
     let mut all = vec![Contender::new(OS, "stay"), own(OWN)];
     all.extend(others.iter().map(|name| known.contender(name, name)));
-    all.push(Contender { shown: Shown::Shuffled, ..own(SHUFFLED) });
+    all.push(Contender { shown: ShownMeasurements::Shuffled, ..own(SHUFFLED) });
     all.push(private(own(PRIVATE)));
     all.push(private(Contender::new(OS_PRIVATE, "stay")));
     all
@@ -149,7 +147,7 @@ mod tests {
         assert_eq!(names.len(), OTHERS.len() + 5);
         assert!(all.iter().all(|one| one.repeats.is_none()));
         let by = |name: &str| all.iter().find(|one| one.name == name).unwrap();
-        assert_eq!(by(SHUFFLED).shown, Shown::Shuffled);
+        assert_eq!(by(SHUFFLED).shown, ShownMeasurements::Shuffled);
         assert_eq!(by(PRIVATE).switches, by(OS_PRIVATE).switches);
         assert_eq!(by(PRIVATE).policy, OWN);
     }

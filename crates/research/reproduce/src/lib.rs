@@ -38,19 +38,15 @@ mod compared;
 mod feliu;
 mod figure;
 mod forms;
-mod halves;
 mod learned;
 mod measured_pairs;
+mod morad;
 mod navarro;
 mod noise;
-mod openmp;
 pub mod own;
 mod page;
 mod peternier;
-mod seniority;
-mod serial_phases;
 mod settle;
-mod smt8;
 #[cfg(test)]
 mod tests;
 mod trained;
@@ -65,12 +61,12 @@ use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::TableBuilder;
 
 pub use absent::{ABSENT, Absent};
-pub use figure::{Control, Drawn, Figure, Paper, Point};
+pub use figure::{Control, Drawing, Figure, Paper, Point};
 pub use page::{page, summary};
 pub use verdict::{Overall, Score, Tally, Verdict, magnitude, scores};
 
 use own::{OwnPrograms, ProgramUse, Suite};
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::measured_pairs::Matrix;
 use symbiont_experiments_sim::{Kind, Library};
 
@@ -84,7 +80,7 @@ pub enum Effort {
     Full,
 }
 
-/// Makes a machine ready for programs on cores with so many threads, as an interface does it that shows how
+/// Prepares a machine for programs on cores with this many threads, as an interface does it that shows how
 /// far that is and keeps what was made.
 pub type Prepare<'a> =
     &'a dyn for<'p> Fn(&TableBuilder<'p>, &[&'p Profile], &[u32]) -> Result<(), Error>;
@@ -103,7 +99,7 @@ pub struct GivenWorkload {
 pub struct Context<'a> {
     /// Where finished runs are kept.
     pub records: PathBuf,
-    /// How much.
+    /// How much is run.
     pub effort: Effort,
     /// Seed of everything that is random.
     pub seed: u64,
@@ -111,7 +107,7 @@ pub struct Context<'a> {
     pub workers: usize,
     /// The programs' profiles.
     pub library: &'a Library,
-    /// Programs of the papers that run in place of those that stand for them.
+    /// Programs of the papers that the user gave, which run in place of their stand-ins.
     pub own: OwnPrograms,
     /// Folder of continuous traces of programs, which need not be there.
     pub traces: PathBuf,
@@ -148,11 +144,11 @@ impl Context<'_> {
         let is_lacking = |name: &String| self.own.get(name).is_none();
         let has_none = self.library.of_kind(Kind::Program).next().is_none();
         if names.is_empty() || (has_none && names.iter().any(is_lacking)) {
-            return Err(Error::Evaluation(NO_PROFILES.to_owned()));
+            return Err(Error::evaluation(NO_PROFILES));
         }
         let ours = names.iter().map(String::as_str).filter(|name| self.own.get(name).is_none());
         let profiles = self.library.load_all(ours);
-        let mut profiles = profiles.map_err(|error| Error::Evaluation(error.to_string()))?;
+        let mut profiles = profiles.map_err(Error::evaluation)?;
         let given = names
             .iter()
             .filter_map(|name| Some((name.clone(), self.own.get(name)?.profile.clone())));
@@ -174,12 +170,12 @@ fn on_path(program: &str) -> bool {
 
 /// A machine of the simulator.
 fn described(name: &str) -> Result<Description, Error> {
-    Description::named(name).map_err(|error| Error::Evaluation(error.to_string()))
+    Description::named(name).map_err(Error::evaluation)
 }
 
 /// What a source gave.
 #[derive(Debug, Clone, Default)]
-pub struct Reproduced {
+pub struct Reproduction {
     /// The points of each figure, by its id.
     pub points: BTreeMap<&'static str, Vec<Point>>,
     /// What the figures rest on: machine, profiles, runs.
@@ -219,22 +215,22 @@ pub trait Source: Sync {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error>;
+    ) -> Result<Reproduction, Error>;
 }
 
 /// All sources. A new one is a new file and a line here.
 pub const SOURCES: &[&dyn Source] = &[
-    &serial_phases::SerialPhases,
-    &openmp::Openmp,
-    &seniority::Seniority,
+    &morad::SerialPhases,
+    &morad::Openmp,
+    &morad::Seniority,
     &navarro::Hysched,
     &peternier::WorkOver,
     &peternier::Overhead,
     &settle::ActivityVectors,
     &settle::OnThisMachine,
     &feliu::Symbiotic,
-    &halves::Halves,
-    &smt8::Smt8,
+    &feliu::Halves,
+    &feliu::Smt8,
     &forms::Forms,
     &auto::Auto,
     &learned::Learned,
@@ -304,7 +300,7 @@ pub fn reproduce(
         all.push((source, source.reproduce(context, progress)?));
     }
     if let (true, Some((_, what))) = (all.is_empty(), lacking.first()) {
-        return Err(Error::Evaluation(what.clone()));
+        return Err(Error::evaluation(what.clone()));
     }
     let figures = judged(&all, is_wanted);
     let made: Vec<&'static Figure> = figures.iter().map(|(figure, _)| *figure).collect();
@@ -314,7 +310,7 @@ pub fn reproduce(
     Ok(outcome)
 }
 
-/// What came out.
+/// The result.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// How much was run.
@@ -330,7 +326,7 @@ pub struct Outcome {
 }
 
 fn judged(
-    all: &[(&dyn Source, Reproduced)],
+    all: &[(&dyn Source, Reproduction)],
     is_wanted: impl Fn(&Figure) -> bool,
 ) -> Vec<(&'static Figure, Vec<Point>)> {
     let mut figures = Vec::new();
@@ -344,8 +340,8 @@ fn judged(
     figures
 }
 
-fn facts(all: &[(&dyn Source, Reproduced)]) -> Vec<(String, String)> {
-    let of = |(source, reproduced): &(&dyn Source, Reproduced)| {
+fn facts(all: &[(&dyn Source, Reproduction)]) -> Vec<(String, String)> {
+    let of = |(source, reproduced): &(&dyn Source, Reproduction)| {
         let named = |(name, value): &(String, String)| {
             (format!("{}: {name}", source.name()), value.clone())
         };

@@ -10,17 +10,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Done, Experiment, carry_out, digest};
-use symbiont_experiments_sim::Shown;
+use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, digest};
+use symbiont_experiments_sim::ShownMeasurements;
 use symbiont_experiments_sim::code::CODE;
 use symbiont_experiments_sim::measured_pairs::{
     Events, Matrix, Rival, Sums, Trial, candidates, captured, drawn_pairs,
 };
 use symbiont_policy::{Learned, LearnedBy, find};
 
-use super::figure::{Drawn, Figure, Paper, Point};
-use super::{Context, Effort, Reproduced, Source};
+use super::figure::{Drawing, Figure, Paper, Point};
+use super::{Context, Effort, Reproduction, Source};
 
 /// Policies on measured pairs.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ const FIGURES: &[Figure] = &[Figure {
     quantity: "Share captured of what the best pairing gains over all pairings on average",
     unit: None,
     neutral: Some(0.0),
-    drawn: Drawn::Table,
+    drawn: Drawing::Table,
     deviations: &[
         "Threads run at the slowdowns of a matrix of pairs; IPC alone is drawn, measurements err by 3 %, a new \
          co-runner costs 1 ms. Mixes are drawn with repeats.",
@@ -135,20 +134,19 @@ impl Trials<'_> {
 }
 
 fn rival(name: &str) -> Result<Rival, Error> {
-    let failed = |error: &dyn fmt::Display| Error::Evaluation(error.to_string());
     let policy = if name.starts_with(LEARNED) { LEARNED } else { name };
-    let mut rival = Rival::new(find(policy).map_err(|error| failed(&error))?);
+    let mut rival = Rival::new(find(policy).map_err(Error::evaluation)?);
     let settings = rival.settings.clone();
     match name {
         BY_THREAD => {
             let set = settings.with(&Learned::BY, &LearnedBy::Thread);
-            rival.settings = set.map_err(|error| failed(&error))?;
+            rival.settings = set.map_err(Error::evaluation)?;
         }
         GREEDY => {
             let set = settings.with(&Learned::EXPLORE, &false);
-            rival.settings = set.map_err(|error| failed(&error))?;
+            rival.settings = set.map_err(Error::evaluation)?;
         }
-        SHUFFLED => rival.shown = Shown::Shuffled,
+        SHUFFLED => rival.shown = ShownMeasurements::Shuffled,
         _ => {}
     }
     Ok(rival)
@@ -168,14 +166,14 @@ impl Experiment for Trials<'_> {
         digest(&[CODE, &slowdowns, &format!("{:?} {}", self.size.until, self.seed)])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         if done.is_empty() { self.runs() } else { Vec::new() }
     }
 
     fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<Vec<Sums>, Error> {
         let matrix = self.matrices.get(run.matrix.as_str()).copied();
         let matrix =
-            matrix.ok_or_else(|| Error::Evaluation(format!("no matrix {}", run.matrix)))?;
+            matrix.ok_or_else(|| Error::evaluation(format!("no matrix {}", run.matrix)))?;
         let trial = Trial {
             matrix,
             interacts: run.rival != ALIKE,
@@ -186,7 +184,7 @@ impl Experiment for Trials<'_> {
             seed: self.seed,
         };
         let sums = trial.mix(&rival(&run.rival)?, run.mix);
-        sums.map_err(|error| Error::Evaluation(error.to_string()))
+        sums.map_err(Error::evaluation)
     }
 
     fn cost(&self, run: &Run) -> Duration {
@@ -208,7 +206,7 @@ impl Source for MeasuredPairs {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let drawn = drawn_pairs(DRAWN.0, DRAWN.1);
         let given: BTreeMap<&str, &Matrix> =
             context.pairs.iter().map(|(name, matrix)| (name.as_str(), matrix)).collect();
@@ -219,7 +217,7 @@ impl Source for MeasuredPairs {
         };
         let trials = Trials { matrices, size, seed: context.seed };
         let done = carry_out(&trials, &context.records, context.workers, progress)?;
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         let points = points(&trials, &done)?;
         reproduced.points.insert(FIGURES[0].id, points);
         for (name, matrix) in &trials.matrices {
@@ -231,9 +229,9 @@ impl Source for MeasuredPairs {
     }
 }
 
-fn points(trials: &Trials<'_>, done: &[Done<Trials<'_>>]) -> Result<Vec<Point>, Error> {
+fn points(trials: &Trials<'_>, done: &[FinishedRunOf<Trials<'_>>]) -> Result<Vec<Point>, Error> {
     let mut mixes: Vec<(Run, Vec<Vec<Sums>>)> = Vec::new();
-    for Done::<Trials<'_>> { run, record } in done {
+    for FinishedRunOf::<Trials<'_>> { run, record } in done {
         let run = Run { mix: 0, ..run.clone() };
         match mixes.iter_mut().find(|(known, _)| *known == run) {
             Some((_, all)) => all.push(record.clone()),
@@ -243,8 +241,7 @@ fn points(trials: &Trials<'_>, done: &[Done<Trials<'_>>]) -> Result<Vec<Point>, 
     let mut points = Vec::new();
     for (run, sums) in &mixes {
         for (at, until) in trials.size.until.iter().enumerate() {
-            let estimate =
-                captured(sums, at, trials.seed).map_err(|e| Error::Evaluation(e.to_string()))?;
+            let estimate = captured(sums, at, trials.seed).map_err(Error::evaluation)?;
             let place =
                 format!("{}, {} threads, {}, {until} s", run.matrix, run.threads, run.scene);
             let mut point = Point::new(&run.rival, place, estimate);

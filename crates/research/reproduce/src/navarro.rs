@@ -6,17 +6,16 @@ use std::collections::BTreeMap;
 
 use symbiont_sim_fast::fast::TableBuilder;
 
-use super::figure::{Drawn, Figure, Paper, Point};
+use super::figure::{Drawing, Figure, Paper, Point};
 use super::own::{CPU2006_AND_2017, ProgramUse};
-use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Finished, Metric, Rows, carry_out, digest};
+use super::{Context, Effort, Reproduction, Source};
+use symbiont_campaign::{Error, FinishedRun, Metric, Progress, Rows, carry_out, digest};
 use symbiont_experiments_sim::code::{CODE, described, machine, profile};
 use symbiont_experiments_sim::hysched::{
     BEST, Contender, FINEST, HyschedRecord, Run, Size, Trial, alone, categories, finding, premises,
     rows,
 };
-use symbiont_report::published::hysched::{CHANGES, GAIN, L1_GAIN, TABLE_1, TABLE_2};
+use symbiont_report::published::navarro::{CHANGES, GAIN, L1_GAIN, TABLE_1, TABLE_2};
 use symbiont_report::stats::{Estimate, Interval, ratio_of_means};
 
 /// Hy-Sched, simulated.
@@ -45,7 +44,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         quantity: "Gain in STP over the OS",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[OTHERS],
     }
 }
@@ -54,7 +53,7 @@ const FIGURES: &[Figure] = &[
     Figure {
         quantity: "Share of issue slots",
         neutral: None,
-        drawn: Drawn::Matrix { row: "program", column: "category" },
+        drawn: Drawing::Matrix { row: "program", column: "category" },
         ..figure("navarro-fig1", "Fig. 1", "Categories of each program alone (TopB2M3L), simulated")
     },
     Figure {
@@ -76,13 +75,13 @@ const FIGURES: &[Figure] = &[
     },
     figure("navarro-fig2", "Fig. 2 and section 6.1", "Gain of each policy over the OS, simulated"),
     Figure {
-        drawn: Drawn::Matrix { row: "policy", column: "mix" },
+        drawn: Drawing::Matrix { row: "policy", column: "mix" },
         ..figure("navarro-fig2-mixes", "Fig. 2", "Gain in each mix, simulated")
     },
     Figure {
         quantity: "Share of pairs",
         neutral: None,
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         deviations: &[PAIRS],
         ..figure("navarro-tab2", "Table 2", "Categories of the pairs made, simulated")
     },
@@ -126,7 +125,7 @@ impl Source for Hysched {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let size = size(context);
         let profiles = context.profiles(&size.needed())?;
         let builder = TableBuilder::new(super::described(XEON)?);
@@ -170,7 +169,7 @@ fn size(context: &Context<'_>) -> Size {
     size
 }
 
-fn points(finished: &[Finished<Run, HyschedRecord>], seed: u64) -> Reproduced {
+fn points(finished: &[FinishedRun<Run, HyschedRecord>], seed: u64) -> Reproduction {
     let rows = rows(finished);
     let os = Contender::Os.to_string();
     let mixes = rows.only(|row| row.workload.starts_with("wk") && !row.workload.contains(','));
@@ -178,7 +177,7 @@ fn points(finished: &[Finished<Run, HyschedRecord>], seed: u64) -> Reproduced {
         rows.gain(&contender.to_string(), &os, Metric::Stp, seed).ok().map(Estimate::percent)
     };
     let best = Contender::Hysched(BEST);
-    let mut reproduced = Reproduced::default();
+    let mut reproduced = Reproduction::default();
     let mut put = |id, points: Vec<Point>| reproduced.points.insert(id, points);
 
     let mut shares = Vec::new();

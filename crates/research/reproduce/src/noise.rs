@@ -1,4 +1,4 @@
-//! Values that differ from no change by rounding alone, of all figures alike.
+//! Values that differ from no change by rounding alone are set to no change, in all figures.
 //!
 //! What is equal in exact arithmetic, as a program's speed with and without a policy that never touches it, comes out
 //! as a gain of 10⁻¹³ % or so. Points are cleaned of that before anything is made of them, so table, plot, files and

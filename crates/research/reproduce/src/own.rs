@@ -9,8 +9,8 @@
 //! A map (`map`) says which profile is of which program (`names`). A source that needs a program of a paper asks
 //! `OwnPrograms::or`, one that draws programs from a pool `OwnPrograms::in_pool`: both answer with the given
 //! program by its full name (`429.mcf`), which no profile of ours has, or else with the stand-in.
-//! What runs for which program is said before anything runs ([`ProgramUse`], [`crate::Source::uses`]). Records follow from
-//! the contents of the profiles, as all of them do.
+//! What runs for which program is said before anything runs ([`ProgramUse`], [`crate::Source::uses`]). Records follow
+//! from the contents of the profiles, as all of them do.
 //!
 //! # Properties
 //! - A map is read or refused with its line (`a_map_is_refused_with_its_line`, and those of `map`).
@@ -47,7 +47,7 @@ const LONGEST_MAP: u64 = 1 << 20;
 
 /// A program that was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct GivenProgram {
     /// The file of its profile.
     pub path: PathBuf,
     /// What it does.
@@ -59,7 +59,7 @@ pub struct Given {
 
 /// Programs of the papers that were given, by their full names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OwnPrograms(BTreeMap<&'static str, Given>);
+pub struct OwnPrograms(BTreeMap<&'static str, GivenProgram>);
 
 /// Why a map cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -69,10 +69,10 @@ pub enum OwnError {
     Read {
         /// The map.
         path: PathBuf,
-        /// Why.
+        /// What the kernel said.
         error: io::Error,
     },
-    /// It has a line that is none.
+    /// One of its lines cannot be read.
     #[error("{}, {error}", path.display())]
     Line {
         /// The map.
@@ -170,7 +170,7 @@ impl OwnPrograms {
                     return Err(OwnError::Twice { path, line, name, first: known.get().line });
                 }
                 Entry::Vacant(place) => {
-                    let given = Given::read(folder.join(written), line);
+                    let given = GivenProgram::read(folder.join(written), line);
                     place.insert(given.map_err(|error| OwnError::Profile {
                         path,
                         line,
@@ -196,7 +196,7 @@ impl OwnPrograms {
 
     /// The one with this full name.
     #[must_use]
-    pub fn get(&self, full: &str) -> Option<&Given> {
+    pub fn get(&self, full: &str) -> Option<&GivenProgram> {
         self.0.get(full)
     }
 
@@ -228,7 +228,7 @@ impl OwnPrograms {
     }
 }
 
-impl Given {
+impl GivenProgram {
     fn read(path: PathBuf, line: usize) -> Result<Self, ProfileError> {
         let profile = Profile::read(&path)?;
         let fingerprint = code::profile(&profile);

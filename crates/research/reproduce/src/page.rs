@@ -1,6 +1,6 @@
 //! From figures to a report.
 
-use super::figure::{Control, Drawn, Figure, Point};
+use super::figure::{Control, Drawing, Figure, Point};
 use super::verdict::{Overall, Tally, Verdict, magnitude, scores};
 use super::{ABSENT, Context, Effort, Outcome, own};
 use symbiont_report::number;
@@ -103,7 +103,7 @@ fn index(outcome: &Outcome) -> Table {
     for (figure, points) in &outcome.figures {
         let mut row = vec![
             figure.id.into(),
-            format!("{}, {}", figure.paper.prefix(), figure.place).into(),
+            format!("{}, {}", figure.paper.name(), figure.place).into(),
             figure.title.into(),
         ];
         if outcome.effort == Effort::Full {
@@ -135,7 +135,7 @@ fn papers(outcome: &Outcome) -> Table {
     for (paper, score) in scores(&outcome.figures) {
         let of = |verdict| score.figures.get(&verdict).map_or(0, |count| *count as u64);
         let figures = Overall::ALL.map(|verdict| Cell::from(of(verdict)));
-        let row = std::iter::once(paper.prefix().into()).chain(figures).chain(counts(score.values));
+        let row = std::iter::once(paper.name().into()).chain(figures).chain(counts(score.values));
         table.row(row.collect());
     }
     table
@@ -197,16 +197,16 @@ fn controls(point: &Point) -> String {
 
 fn row_name(figure: &Figure) -> &'static str {
     match figure.drawn {
-        Drawn::Matrix { row, .. } => row,
+        Drawing::Matrix { row, .. } => row,
         _ => "What",
     }
 }
 
 fn column_name(figure: &Figure) -> &'static str {
     match figure.drawn {
-        Drawn::Lines { x } => x,
-        Drawn::Matrix { column, .. } => column,
-        Drawn::Dots | Drawn::Table => "Where",
+        Drawing::Lines { x } => x,
+        Drawing::Matrix { column, .. } => column,
+        Drawing::Dots | Drawing::Table => "Where",
     }
 }
 
@@ -227,10 +227,10 @@ fn plot(figure: &Figure, points: &[Point]) -> Option<Plot> {
         return None;
     }
     let chart = match figure.drawn {
-        Drawn::Table => return None,
-        Drawn::Lines { x } => Chart::Lines(lines(figure, x, points)),
-        Drawn::Matrix { row, column } => Chart::Matrix(matrix(figure, (row, column), &drawn)),
-        Drawn::Dots => Chart::Dots(dots(figure, &drawn)),
+        Drawing::Table => return None,
+        Drawing::Lines { x } => Chart::Lines(lines(figure, x, points)),
+        Drawing::Matrix { row, column } => Chart::Matrix(matrix(figure, (row, column), &drawn)),
+        Drawing::Dots => Chart::Dots(dots(figure, &drawn)),
     };
     let title = format!("{} ({})", figure.title, figure.place);
     Some(Plot::new(figure.id, title, "", chart))
@@ -316,11 +316,11 @@ fn absent(lacking: &[(&Figure, String)]) -> Table {
     ];
     let mut table = Table::new("absent", "Figures that are not reproduced", columns);
     for (figure, what) in lacking {
-        let published = format!("{}, {}", figure.paper.prefix(), figure.place);
+        let published = format!("{}, {}", figure.paper.name(), figure.place);
         table.row(vec![figure.id.into(), published.into(), what.as_str().into()]);
     }
     for absent in ABSENT {
-        let published = format!("{}, {}", absent.paper.prefix(), absent.place);
+        let published = format!("{}, {}", absent.paper.name(), absent.place);
         table.row(vec![absent.id.into(), published.into(), Value::from(absent.why).into()]);
     }
     table

@@ -7,11 +7,11 @@ mod scimark;
 #[cfg(test)]
 mod tests;
 
-use super::figure::{Drawn, Figure, Paper};
+use super::figure::{Drawing, Figure, Paper};
 use super::own::ProgramUse;
-use super::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_report::published::workover::TABLES;
+use super::{Context, Effort, Reproduction, Source};
+use symbiont_campaign::{Error, Progress};
+use symbiont_report::published::peternier::TABLES;
 
 pub use real::Overhead;
 
@@ -102,7 +102,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         quantity: "Gain of WorkOver",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[PAIRS, TIME, CAUSES, LEVELS],
     }
 }
@@ -112,7 +112,7 @@ const fn table(id: &'static str, place: &'static str, title: &'static str) -> Fi
         quantity: "Value",
         unit: None,
         neutral: None,
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         deviations: &[
             PROGRAMS,
             "The paper's misses per cycle have no unit; ours are misses per 100 cycles.",
@@ -194,7 +194,7 @@ pub(super) fn usage(
     context: &Context<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Vec<super::Point>, Error> {
-    let mut reproduced = Reproduced::default();
+    let mut reproduced = Reproduction::default();
     alone::add(false, context, progress, &mut reproduced)?;
     Ok(reproduced.points.remove("peternier-tab1").unwrap_or_default())
 }
@@ -222,9 +222,9 @@ impl Source for WorkOver {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let full = context.effort == Effort::Full;
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         alone::add(full, context, progress, &mut reproduced)?;
         for case in &pairs::CASES {
             pairs::add(case, full, context, progress, &mut reproduced)?;

@@ -22,11 +22,11 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use super::figure::{Drawn, Figure, Paper};
+use super::figure::{Drawing, Figure, Paper};
 use super::own::ProgramUse;
-use super::{Context, Effort, Reproduced, Source, described};
+use super::{Context, Effort, Reproduction, Source, described};
 pub use real::OnThisMachine;
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::code::described as said_of;
 
 use linux::Intervals;
@@ -149,7 +149,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         quantity: "Gain over round robin",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[PROGRAMS, SAMPLES, OPEN, ORDER, WORK, CONTROLS],
     }
 }
@@ -158,7 +158,7 @@ const fn table(id: &'static str, place: &'static str, title: &'static str) -> Fi
     Figure {
         quantity: "Value",
         neutral: None,
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         deviations: &[PROGRAMS, SAMPLES, OPEN],
         ..figure(id, place, title)
     }
@@ -178,7 +178,7 @@ const fn map(id: &'static str, title: &'static str) -> Figure {
         quantity: "Accesses per super-set over the mean",
         unit: None,
         neutral: Some(1.0),
-        drawn: Drawn::Matrix { row: "super-set", column: "sample" },
+        drawn: Drawing::Matrix { row: "super-set", column: "sample" },
         deviations: &[PROGRAMS, SAMPLES],
         ..figure(id, "Fig. 2", title)
     }
@@ -325,7 +325,7 @@ impl Source for ActivityVectors {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let size = if context.effort == Effort::Quick { QUICK } else { FULL };
         let machine = described(XSIM)?;
         let traces = Traces::read(&context.traces, programs())?;
@@ -336,7 +336,7 @@ impl Source for ActivityVectors {
                 Players { name, machine: &machine, traces: &traces, intervals: &none, runs };
             symbiont_campaign::carry_out(&players, &context.records, context.workers, progress)
         };
-        let mut reproduced = Reproduced::default();
+        let mut reproduced = Reproduction::default();
         let alone = alone::Alone::of(&carry_out("alone", alone::runs(ours(), &size))?, &size);
         let pairs = carry_out("pairs", pairs::runs(&size))?;
         let chosen = choice::choose(&size, &alone, context.seed, &mut carry_out)?;

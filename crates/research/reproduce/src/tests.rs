@@ -9,7 +9,7 @@ fn ids_are_unique_and_name_their_paper() {
     let mut ids = BTreeSet::new();
     let reproduced = figures().map(|(_, figure)| (figure.id, figure.paper));
     for (id, paper) in reproduced.chain(ABSENT.iter().map(|absent| (absent.id, absent.paper))) {
-        assert!(id.starts_with(paper.prefix()), "{id}");
+        assert!(id.starts_with(paper.name()), "{id}");
         assert!(ids.insert(id), "{id} is there twice");
         assert!(
             id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'),
@@ -20,46 +20,52 @@ fn ids_are_unique_and_name_their_paper() {
 
 /// What a paper prints of a row of the table in docs/results.md.
 fn printed(figure: &str, what: &str, at: &str) -> Option<f64> {
-    use symbiont_report::published::{hysched, phases, vectors, workover};
-    let said = |said: &[feliu::Said]| said.iter().find(|of| feliu::place(of) == at).map(|of| of.5);
-    let gain = |gains: &[workover::Gain]| {
+    use symbiont_report::published::{feliu, morad, navarro, peternier, settle};
+    let said = |said: &[feliu::Statement]| {
+        said.iter().find(|statement| statement.place() == at).map(|statement| statement.percent)
+    };
+    let gain = |gains: &[peternier::Gain]| {
         let gain = gains.iter().find(|gain| gain.programs == at)?;
         if what == "over the OS" { gain.over_os } else { gain.over_suboptimal }
     };
     match figure {
-        "feliu-fig5" => feliu::FORWARD.iter().find(|of| of.1 == at).map(|of| of.2),
+        "feliu-fig5" => {
+            let of = feliu::FORWARD.iter().find(|of| format!("SMT{}", of.smt) == at);
+            of.map(|of| of.mean_error)
+        }
         "feliu-sec63" => said(feliu::STP),
         "feliu-sec64" => said(feliu::ANTT),
-        "peternier-fig11" => gain(&workover::FIGURE_11),
-        "peternier-fig12a" => gain(&workover::FIGURE_12A),
-        "peternier-fig12b" => gain(&workover::FIGURE_12B),
-        "peternier-fig13" => gain(&workover::FIGURE_13),
-        "peternier-fig14a" => gain(&workover::FIGURE_14A),
-        "peternier-fig14b" => gain(&workover::FIGURE_14B),
+        "peternier-fig11" => gain(&peternier::FIGURE_11),
+        "peternier-fig12a" => gain(&peternier::FIGURE_12A),
+        "peternier-fig12b" => gain(&peternier::FIGURE_12B),
+        "peternier-fig13" => gain(&peternier::FIGURE_13),
+        "peternier-fig14a" => gain(&peternier::FIGURE_14A),
+        "peternier-fig14b" => gain(&peternier::FIGURE_14B),
         "morad-tab5" if what == "throughput" => {
-            phases::headline(&format!("mean gain in throughput, synthetic, {at}"))
+            morad::headline(&format!("mean gain in throughput, synthetic, {at}"))
         }
-        "morad-tab5" if at == phases::SYMMETRIC => {
-            Some(phases::TABLE_5.improvement.symmetric.fairness)
+        "morad-tab5" if at == morad::SYMMETRIC => {
+            Some(morad::TABLE_5.improvement.symmetric.fairness)
         }
-        "morad-tab5" => Some(phases::TABLE_5.improvement.asymmetric.fairness),
+        "morad-tab5" => Some(morad::TABLE_5.improvement.asymmetric.fairness),
         "navarro-tab1" => {
-            let mix = hysched::TABLE_1.iter().find(|mix| mix.name == at)?;
+            let mix = navarro::TABLE_1.iter().find(|mix| mix.name == at)?;
             Some(100.0 * (mix.pinned / mix.linux - 1.0))
         }
-        "navarro-fig2" if at == "TopB2M3L" => Some(hysched::GAIN.value),
+        "navarro-fig2" if at == "TopB2M3L" => Some(navarro::GAIN.value),
         "settle-tab2" if at == "all programs" => {
-            let mut values = vectors::VECTORS.iter().zip(vectors::PREDICTABLE);
+            let mut values = settle::VECTORS.iter().zip(settle::PREDICTABLE);
             values.find(|(of, _)| **of == what).map(|(_, value)| value)
         }
-        "settle-tab4" if at == "mean" && what == "IPC" => Some(vectors::MEAN.1),
-        "settle-tab4" if at == "mean" => Some(vectors::MEAN.0),
-        "settle-fig8" if at == "mean" && what == "bad" => Some(vectors::BAD_DECISIONS),
+        "settle-tab4" if at == "mean" && what == "IPC" => Some(settle::MEAN.1),
+        "settle-tab4" if at == "mean" => Some(settle::MEAN.0),
+        "settle-fig8" if at == "mean" && what == "bad" => Some(settle::BAD_DECISIONS),
         _ => None,
     }
 }
 
-/// The table in docs/results.md is generated (`scripts/figures.py`) from kept values, which follow this build's figures.
+/// The table in docs/results.md is generated (`scripts/figures.py`) from kept values, which follow this build's
+/// figures.
 #[test]
 fn the_readme_shows_figures_and_published_values_of_this_build() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/figures/figures.json");
@@ -71,7 +77,7 @@ fn the_readme_shows_figures_and_published_values_of_this_build() {
         let [id, what, at] = ["figure", "what", "where"].map(|key| row[key].as_str().unwrap());
         let (_, figure) = figures().find(|(_, figure)| figure.id == id).expect(id);
         assert_eq!(row["title"], figure.title, "{id}: run `make figures`");
-        assert_eq!(row["place"], format!("{}, {}", figure.paper.prefix(), figure.place));
+        assert_eq!(row["place"], format!("{}, {}", figure.paper.name(), figure.place));
         assert_eq!(row["unit"], figure.unit.unwrap_or_default());
         described(row["machine"].as_str().unwrap()).unwrap();
         let Some(published) = row["published"].as_f64() else {
@@ -225,7 +231,7 @@ fn the_score_comes_first_then_what_its_words_say_then_the_facts_folded() {
 fn without_profiles_it_says_so_and_how_to_get_them() {
     for effort in [Effort::Quick, Effort::Full] {
         let context = context(effort);
-        let sources: [&dyn Source; 3] = [&batch::Batches, &cluster::Queue, &halves::Halves];
+        let sources: [&dyn Source; 3] = [&batch::Batches, &cluster::Queue, &feliu::Halves];
         for source in sources {
             let refused = source.reproduce(&context, &mut ()).unwrap_err().to_string();
             assert!(
@@ -264,7 +270,7 @@ fn the_page_shows_every_figure() {
     let points = |figure: &Figure| {
         let point = point(1.0, 2.0, 1.5);
         match figure.drawn {
-            Drawn::Lines { .. } => {
+            Drawing::Lines { .. } => {
                 vec![point.clone().x(1.0), Point { at: "c".into(), ..point }.x(2.0)]
             }
             _ => vec![point],
@@ -285,7 +291,7 @@ fn the_page_shows_every_figure() {
             Block::Plot(plot) => plot.id == figure.id,
             _ => false,
         };
-        let wanted = if figure.drawn == Drawn::Table { 1 } else { 2 };
+        let wanted = if figure.drawn == Drawing::Table { 1 } else { 2 };
         assert_eq!(report.blocks.iter().filter(is_own).count(), wanted, "{}", figure.id);
     }
 }

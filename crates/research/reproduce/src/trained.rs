@@ -1,4 +1,4 @@
-//! Interference models that sources train on a simulated core, and what policies get of them.
+//! Interference models that sources train on a simulated core, and what policies are given of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,31 +11,29 @@ use symbiont_sim_fast::fast::TableBuilder;
 use symbiont_sim_fast::machine::Errors;
 
 use super::Context;
-use symbiont_campaign::digest;
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress, digest};
 use symbiont_experiments_sim::mixes::Contender;
 use symbiont_experiments_sim::training::simulated::Simulated;
-use symbiont_experiments_sim::training::{self, Evaluated, LeftOut, Size, Throughputs};
+use symbiont_experiments_sim::training::{
+    self, LeftOut, Throughputs, TrainingResult, TrainingSize,
+};
 use symbiont_training::Weighting;
 
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::Evaluation(error.to_string())
-}
-
-/// Carries training runs out on a core of so many threads, and hands them to `then`.
+/// Carries out training runs on a core with this many threads, and hands them to `then`.
 fn on_core<T>(
     machine: Description,
     width: usize,
     profiles: &BTreeMap<String, Profile>,
-    (size, stack): (&Size, Depth),
+    (size, stack): (&TrainingSize, Depth),
     context: &Context<'_>,
     then: impl FnOnce(&Simulated<'_, '_>, &training::TrainingOptions) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let builder = TableBuilder::new(machine.restricted(Some(1), Some(width)).map_err(failed)?);
+    let builder =
+        TableBuilder::new(machine.restricted(Some(1), Some(width)).map_err(Error::evaluation)?);
     let modes: Vec<u32> = [1, 2, 4].into_iter().filter(|mode| *mode <= width as u32).collect();
     (context.prepare)(&builder, &profiles.values().collect::<Vec<_>>(), &modes)?;
     let by = (Errors::default(), context.seed, context.workers);
-    let site = Simulated::new(&builder, profiles, by).map_err(failed)?;
+    let site = Simulated::new(&builder, profiles, by).map_err(Error::evaluation)?;
     let options = training::TrainingOptions {
         output: context.records.clone(),
         programs: profiles.keys().cloned().collect(),
@@ -52,10 +50,10 @@ pub fn train(
     machine: Description,
     width: usize,
     profiles: &BTreeMap<String, Profile>,
-    size: &Size,
+    size: &TrainingSize,
     context: &Context<'_>,
     progress: &mut dyn Progress,
-) -> Result<Evaluated, Error> {
+) -> Result<TrainingResult, Error> {
     let of = (size, Depth::Coarse);
     on_core(machine, width, profiles, of, context, |site, options| {
         let runs = training::observe(site, options, progress)?;
@@ -68,7 +66,7 @@ pub fn left_out(
     machine: Description,
     width: usize,
     profiles: &BTreeMap<String, Profile>,
-    of: (&Size, Depth),
+    of: (&TrainingSize, Depth),
     context: &Context<'_>,
     progress: &mut dyn Progress,
 ) -> Result<LeftOut, Error> {
@@ -83,7 +81,7 @@ pub fn explore(
     machine: Description,
     width: usize,
     profiles: &BTreeMap<String, Profile>,
-    size: &Size,
+    size: &TrainingSize,
     context: &Context<'_>,
     next: &(dyn Fn(&Throughputs) -> BTreeSet<Vec<String>> + Sync),
     progress: &mut dyn Progress,
@@ -105,7 +103,7 @@ pub struct Knowledge {
 
 impl Knowledge {
     /// Of a training.
-    pub fn of(trained: &Evaluated) -> Self {
+    pub fn of(trained: &TrainingResult) -> Self {
         Self::new(&trained.model, &trained.slowdowns)
     }
 

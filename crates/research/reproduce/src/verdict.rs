@@ -1,4 +1,4 @@
-//! Do ours and the published values point the same way, and how far does ours go?
+//! Do our values and the published ones point the same way, and how large is our effect?
 
 use std::collections::BTreeMap;
 
@@ -78,8 +78,8 @@ fn gains(control: &Control, (effect, neutral): (f64, f64)) -> bool {
     low.min(high) > 0.0 && low.max(high) > NOTHING * effect.abs()
 }
 
-/// Is it certain that ours, which lies on this side of the neutral value, goes further than its control? Errors of both are
-/// taken for independent: that of the difference is the root of the sum of their squares.
+/// Is it certain that ours, which lies on this side of the neutral value, goes further than its control? Errors of
+/// both are taken for independent: that of the difference is the root of the sum of their squares.
 fn gains_more(ours: &Estimate, control: &Control, side: f64) -> bool {
     let (Some(of_ours), Some(of_control)) = (ours.interval, control.ours.interval) else {
         return false;

@@ -13,6 +13,11 @@
 //! intervals that span several quanta too, and cutting an interval in two
 //! changes nothing.
 //!
+//! ```text
+//! C(i) = cycles of each component until instruction i, linear between the ends of quanta
+//! alone(quantum of a run together, from instruction i to j) = C(j) − C(i) of the run alone
+//! ```
+//!
 //! # Terms and units
 //! Positions count instructions completed since the start of the program.
 

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::{BenchOptions, BenchRecord, Comparison, Run, WORKLOAD, decisions, rows};
-use symbiont_campaign::harness::{Error, Machine};
-use symbiont_campaign::{Decision, Done, Metric, Rows};
+use crate::harness::Machine;
+use symbiont_campaign::{Decision, Error, FinishedRunOf, Metric, Rows};
 use symbiont_report::metrics;
 use symbiont_report::stats::{Estimate, StatsError, mean, mean_estimate, standard_deviation};
 use symbiont_report::{
     Axis, Block, Cell, Chart, Column, Dots, Highlight, Mark, Plot, Report, Series, Table,
 };
 
-type Runs<'a> = [Done<Comparison<'a>>];
+type Runs<'a> = [FinishedRunOf<Comparison<'a>>];
 
 /// Shares of this machine's CPUs, and of a program's time alone, above which a reader is warned.
 const OTHERS: f64 = 0.02;
@@ -23,7 +23,6 @@ pub(super) fn page(
     machine: &Machine,
     done: &Runs<'_>,
 ) -> Result<Report, Error> {
-    let wrong = |error: StatsError| Error::Evaluation(error.to_string());
     let rows = rows(options, done);
     let rounds = rows.gains(WORKLOAD, first(options), first(options), Metric::Stp).len();
     let mut report = Report::new(
@@ -39,7 +38,7 @@ pub(super) fn page(
     for warning in warnings(machine, done) {
         report.push(Block::Warning(warning));
     }
-    report.push(contenders(options, done, &rows).map_err(wrong)?);
+    report.push(contenders(options, done, &rows)?);
     report.push(times(options, done));
     report.push(slowdowns(options, done));
     report.push(Block::Note(terms(options)));

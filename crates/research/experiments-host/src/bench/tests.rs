@@ -5,7 +5,7 @@ use rand::Rng;
 use tempfile::TempDir;
 
 use super::*;
-use symbiont_campaign::harness::stand_in::script;
+use crate::harness::stand_in::script;
 
 const ROUNDS: Repeats = Repeats { least: 4, most: 16, narrow: 0.02 };
 
@@ -38,7 +38,7 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     /// The rounds that a comparison asks for, with times that scatter by `noise`.
-    fn rounds(&self) -> Vec<Done<Comparison<'_>>> {
+    fn rounds(&self) -> Vec<FinishedRunOf<Comparison<'_>>> {
         let mut rng = Pcg64::seed_from_u64(self.seed);
         let mut done = Vec::new();
         loop {
@@ -56,7 +56,7 @@ impl Trial<'_> {
                         vec![time(slowed), time(slowed)]
                     }
                 };
-                done.push(Done::<Comparison<'_>> {
+                done.push(FinishedRunOf::<Comparison<'_>> {
                     run,
                     record: BenchRecord { seconds, noise: Noise::default() },
                 });
@@ -149,9 +149,9 @@ proptest! {
         let machine = Machine::default();
         let comparison = Comparison { options: &options, machine: &machine };
         let runs = comparison.next(&[]);
-        let done: Vec<Done<Comparison<'_>>> = runs.into_iter().zip(times.iter().cycle()).map(|(run, time)| {
+        let done: Vec<FinishedRunOf<Comparison<'_>>> = runs.into_iter().zip(times.iter().cycle()).map(|(run, time)| {
             let noise = Noise { others_cpus: *time, stolen_cpus: *time };
-            Done::<Comparison<'_>> { run, record: BenchRecord { seconds: vec![*time], noise } }
+            FinishedRunOf::<Comparison<'_>> { run, record: BenchRecord { seconds: vec![*time], noise } }
         }).collect();
         prop_assert!(page::page(&options, &machine, &done).is_ok());
     }

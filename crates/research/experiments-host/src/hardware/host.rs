@@ -2,12 +2,12 @@
 //!
 //! # Approach
 //! Machines lend their cores and caches to others, and clocks change. So what is measured is timed in turn with the
-//! chain of dependent adds, which takes one cycle for each: the ratio of both is a number of cycles, and what slows down
-//! both drops out. Of several such ratios the median and the middle half are reported.
+//! chain of dependent adds, which takes one cycle for each: the ratio of both is a number of cycles, and what slows
+//! down both drops out. Of several such ratios the median and the middle half are reported.
 //!
 //! # Terms and units
-//! *Cycles*: of the clock of the moment. IPC of a program: its profile's instructions over the cycles in which it ran in
-//! user mode. *Error*: mean size of simulated over measured, less one; *worst*: the largest factor either way.
+//! *Cycles*: of the clock of the moment. IPC of a program: its profile's instructions over the cycles in which it ran
+//! in user mode. *Error*: mean size of simulated over measured, less one; *worst*: the largest factor either way.
 //!
 //! # Properties
 //! `half_of_the_programs_are_kept_for_judging`, `errors_and_ranks_are_those_of_the_pairs`.
@@ -35,7 +35,7 @@ pub struct Middle {
 }
 
 impl Middle {
-    /// Of some values; none if there are none.
+    /// Of some values; none if there are no values.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
@@ -119,7 +119,7 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Of (measured, simulated); none if there are none.
+    /// Of pairs of a measured and a simulated value; none if there are no pairs.
     #[must_use]
     pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let factors: Vec<f64> =

@@ -9,11 +9,13 @@ use symbiont_linux::slow::SlowCpu;
 use super::evaluate::{Evaluation, evaluate};
 use super::kernels::{self, Fit, Kernel, Outcome};
 use super::page::page;
-use super::plan::{AROUND, RunKind, Size};
+use super::plan::{AROUND, OpenmpSize, RunKind};
 use super::record::OpenmpRecord;
+use crate::harness::{
+    Lead, Measure, Programs, RunFolder, Site, SlowedCpus, read_report, slow_cpus,
+};
 use crate::phases::{Cpus, Grouping, command};
-use symbiont_campaign::harness::{Error, Lead, Programs, Progress, Slow, read_report, slow_cpus};
-use symbiont_campaign::{InRound, Measure, Place, Repeats, Rounds, Site, digest};
+use symbiont_campaign::{Error, InRound, Progress, Repeats, Rounds, digest};
 use symbiont_report::Report;
 
 /// What to do.
@@ -25,8 +27,8 @@ pub struct OpenmpOptions {
     pub compiler: PathBuf,
     /// Folder of the report and of the finished runs.
     pub output: PathBuf,
-    /// How large.
-    pub size: Size,
+    /// How large the experiment is.
+    pub size: OpenmpSize,
     /// Seed of the order of runs.
     pub seed: u64,
     /// CPUs to slow down meanwhile.
@@ -49,7 +51,7 @@ const SEQUENCE: &str = r#""$0" "$1" "$2" "$5" && exec "$0" "$3" "$4" 0"#;
 /// When the kernels cannot be built, a run fails, the folder cannot be used, or the user stops it; finished
 /// runs are kept in each case.
 pub fn run(options: &OpenmpOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
-    let Size { rounds, time, .. } = options.size;
+    let OpenmpSize { rounds, time, .. } = options.size;
     let site = site(options)?;
     let (evaluation, runs) = evaluated(options, &site, progress)?;
     let mut report = page(&evaluation);
@@ -85,7 +87,7 @@ fn evaluated(
     let fitted: Vec<Kernel> = fitted.into_iter().map(|done| done.record).collect();
     let kernels = in_order(&options.size.kernels, &fitted);
     // Its children end with the thread that starts them.
-    let slow = Slow::start(&options.programs.symbiont, &options.slow)?;
+    let slow = SlowedCpus::start(&options.programs.symbiont, &options.slow)?;
     let pairs =
         Pairs { options, program: &program, kernels: &kernels, slow: &slow, lead: Lead::new(LEAD) };
     let done = site.carry_out(&pairs, progress)?;
@@ -94,7 +96,7 @@ fn evaluated(
     Ok((evaluate(&done, &options.size, &kernels, cpus)?, done.len()))
 }
 
-/// Kernels as they were asked for: they were fitted in random order.
+/// The kernels in the order in which the user named them: they were measured in random order.
 pub(super) fn in_order(names: &[String], fitted: &[Kernel]) -> Vec<Kernel> {
     let find = |name: &String| fitted.iter().find(|kernel| kernel.name == *name).cloned();
     names.iter().filter_map(find).collect()
@@ -105,7 +107,7 @@ pub(super) struct Pairs<'a> {
     options: &'a OpenmpOptions,
     program: &'a Path,
     kernels: &'a [Kernel],
-    slow: &'a Slow,
+    slow: &'a SlowedCpus,
     lead: Lead,
 }
 
@@ -132,7 +134,11 @@ impl Measure for Pairs<'_> {
         }
     }
 
-    fn measure(&self, run: &InRound<RunKind>, place: &Place<'_>) -> Result<OpenmpRecord, Error> {
+    fn measure(
+        &self,
+        run: &InRound<RunKind>,
+        place: &RunFolder<'_>,
+    ) -> Result<OpenmpRecord, Error> {
         let record = match &run.cell {
             RunKind::Alone { kernel } => {
                 let (kernel, threads) = (self.kernel(kernel)?, place.machine.cpus);
@@ -154,7 +160,7 @@ impl Measure for Pairs<'_> {
 impl Pairs<'_> {
     fn kernel(&self, name: &str) -> Result<&Kernel, Error> {
         let known = self.kernels.iter().find(|kernel| kernel.name == name);
-        known.ok_or_else(|| Error::Evaluation(format!("there is no kernel {name}")))
+        known.ok_or_else(|| Error::evaluation(format!("there is no kernel {name}")))
     }
 
     /// Two kernels in both orders at the same time, managed.
@@ -162,7 +168,7 @@ impl Pairs<'_> {
         &self,
         [a, b]: [&Kernel; 2],
         (policy, grouping): (&str, Grouping),
-        place: &Place<'_>,
+        place: &RunFolder<'_>,
     ) -> Result<OpenmpRecord, Error> {
         let (options, lead) = (self.options, self.lead.get());
         let file = |name: &str| place.file(name);
@@ -179,8 +185,7 @@ impl Pairs<'_> {
         };
         let (ab, ba) = (file("ab.jsonl"), file("ba.jsonl"));
         let commands = [(sequence(a, b), &*ab), (sequence(b, a), &*ba)];
-        let text = command::job_file(&commands, grouping)
-            .map_err(|error| Error::Evaluation(error.to_string()))?;
+        let text = command::job_file(&commands, grouping).map_err(Error::evaluation)?;
         let (jobs, report) = (file("jobs.toml"), file("report.json"));
         fs::write(&jobs, text).map_err(Error::io(&jobs))?;
         let symbiont = &options.programs.symbiont;
@@ -193,13 +198,13 @@ impl Pairs<'_> {
             let lines = text.lines().map(serde_json::from_str::<Outcome>);
             let both: Vec<Outcome> = lines.collect::<Result<_, _>>().map_err(Error::json(&path))?;
             if both.len() != order.len() {
-                return Err(Error::Evaluation("a kernel reported nothing".to_owned()));
+                return Err(Error::evaluation("a kernel reported nothing"));
             }
             both.iter().zip(order).try_for_each(|(outcome, kernel)| kernel.check(outcome))?;
             // The two sequences would overlap in another way.
             let late = both.first().map_or(0.0, |first| first.begin - start.as_secs_f64());
             if late > LATE.as_secs_f64() {
-                return Err(Error::Evaluation(format!("it began {:.0} ms late", 1e3 * late)));
+                return Err(Error::evaluation(format!("it began {:.0} ms late", 1e3 * late)));
             }
             outcomes.extend(both);
         }

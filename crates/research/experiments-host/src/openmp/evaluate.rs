@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::kernels::Kernel;
-use super::plan::{RunKind, Size, pairs};
-use super::record::{Done, Spent};
-use crate::orders::{self, Compared, OrderTimes, Under};
+use super::plan::{OpenmpSize, RunKind, pairs};
+use super::record::{KernelsRun, TimeSpent};
+use crate::orders::{self, OrderComparison, OrderTimes, Under};
 use crate::phases::plan::{BASELINE, TRIED};
 use crate::phases::{Cpus, Grouping};
-use crate::theory::phases as theory;
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::Error;
 use symbiont_report::stats::{self, Estimate, StatsError};
+use symbiont_report::theory;
 
 /// All figures of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,14 +30,14 @@ pub struct Evaluation {
 /// Two kernels in both orders in one grouping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Which.
+    /// The kernels.
     pub kernels: [String; 2],
     /// In whose sessions.
     pub grouping: Grouping,
-    /// What came out.
-    pub compared: Compared,
+    /// The result.
+    pub compared: OrderComparison,
     /// Where the time went, means.
-    pub spent: Under<Spent>,
+    pub spent: Under<TimeSpent>,
     /// What the chain of joint states says: gain in throughput, and fairness under each.
     pub model: Option<(f64, Under<f64>)>,
 }
@@ -47,19 +47,18 @@ pub struct Cell {
 /// # Errors
 /// When runs are missing: each kernel must have run alone, and each pair under each policy.
 pub(super) fn evaluate(
-    done: &[Done],
-    size: &Size,
+    done: &[KernelsRun],
+    size: &OpenmpSize,
     kernels: &[Kernel],
     cpus: Cpus,
 ) -> Result<Evaluation, Error> {
-    let no_estimate = |error: StatsError| Error::Evaluation(error.to_string());
     let mut alone = Vec::new();
     let mut known = BTreeMap::new();
     for kernel in kernels {
-        let is = |run: &&Done| matches!(&run.run.cell, RunKind::Alone { kernel: name } if *name == kernel.name);
+        let is = |run: &&KernelsRun| matches!(&run.run.cell, RunKind::Alone { kernel: name } if *name == kernel.name);
         let runs = done.iter().filter(is).filter_map(|run| run.record.outcomes.first());
         let times: Vec<f64> = runs.map(|outcome| outcome.end - outcome.begin).collect();
-        let time = stats::mean_estimate(&times).map_err(no_estimate)?;
+        let time = stats::mean_estimate(&times)?;
         known.insert(kernel.name.clone(), (times, kernel.parallel));
         alone.push((kernel.clone(), time));
     }
@@ -67,20 +66,20 @@ pub(super) fn evaluate(
     let mut tooks: BTreeMap<Grouping, Vec<Under<Vec<OrderTimes>>>> = BTreeMap::new();
     for kernels in pairs(&size.kernels) {
         for &grouping in &size.groupings {
-            let runs = |policy: &str| -> Vec<&Done> {
+            let runs = |policy: &str| -> Vec<&KernelsRun> {
                 let wanted =
                     RunKind::Both { kernels: kernels.clone(), policy: policy.to_owned(), grouping };
                 done.iter().filter(|run| run.run.cell == wanted).collect()
             };
             let both = [runs(BASELINE), runs(TRIED)];
-            let took = |runs: &Vec<&Done>| -> Vec<OrderTimes> {
+            let took = |runs: &Vec<&KernelsRun>| -> Vec<OrderTimes> {
                 runs.iter().filter_map(|run| run.record.took()).collect()
             };
             let [stay, phases] = both.each_ref().map(took);
             let [Some(a), Some(b)] = kernels.each_ref().map(|name| known.get(name)) else {
-                return Err(Error::Evaluation("a kernel has not run alone".to_owned()));
+                return Err(Error::evaluation("a kernel has not run alone"));
             };
-            let compared = orders::compare([&a.0, &b.0], [&stay, &phases]).map_err(no_estimate)?;
+            let compared = orders::compare([&a.0, &b.0], [&stay, &phases])?;
             let model = model(cpus, [a.1, b.1]);
             tooks.entry(grouping).or_default().push([stay, phases]);
             let (kernels, spent) = (kernels.clone(), both.each_ref().map(|runs| spent(runs)));
@@ -88,7 +87,7 @@ pub(super) fn evaluate(
         }
     }
     let completion = tooks.into_iter().map(|(grouping, pairs)| Ok((grouping, over_pairs(&pairs)?)));
-    let completion = completion.collect::<Result<_, StatsError>>().map_err(no_estimate)?;
+    let completion = completion.collect::<Result<_, StatsError>>()?;
     Ok(Evaluation { cpus, alone, cells, completion })
 }
 
@@ -104,10 +103,10 @@ fn over_pairs(pairs: &[Under<Vec<OrderTimes>>]) -> Result<Estimate, StatsError> 
     })
 }
 
-fn spent(runs: &[&Done]) -> Spent {
-    let all: Vec<Spent> = runs.iter().filter_map(|run| run.record.spent()).collect();
-    let mean = |of: fn(&Spent) -> f64| stats::mean(&all.iter().map(of).collect::<Vec<_>>());
-    Spent {
+fn spent(runs: &[&KernelsRun]) -> TimeSpent {
+    let all: Vec<TimeSpent> = runs.iter().filter_map(|run| run.record.spent()).collect();
+    let mean = |of: fn(&TimeSpent) -> f64| stats::mean(&all.iter().map(of).collect::<Vec<_>>());
+    TimeSpent {
         cpu_s: mean(|spent| spent.cpu_s).unwrap_or_default(),
         alone_s: mean(|spent| spent.alone_s).unwrap_or_default(),
     }

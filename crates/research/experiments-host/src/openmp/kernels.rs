@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use symbiont_campaign::harness::{self, Error, Progress, read_json};
-use symbiont_campaign::{InRound, Measure, Place, digest};
+use crate::harness::{self, Measure, RunFolder};
+use symbiont_campaign::{Error, InRound, Progress, digest, read_json};
 
 /// All kernels.
 pub const KERNELS: [&str; 10] =
@@ -37,7 +37,7 @@ pub struct Outcome {
 /// A kernel and its work: the same in every run of a campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// Which.
+    /// Its name.
     pub name: String,
     /// Its steps.
     pub steps: u64,
@@ -106,7 +106,7 @@ impl Measure for Fit<'_> {
     }
 
     /// Fits a kernel's work, and notes what it computes.
-    fn measure(&self, run: &InRound<String>, place: &Place<'_>) -> Result<Kernel, Error> {
+    fn measure(&self, run: &InRound<String>, place: &RunFolder<'_>) -> Result<Kernel, Error> {
         let (name, threads) = (&run.cell, place.machine.cpus);
         let of = |steps: u64, threads: u32| self::run(self.program, name, steps, threads, place);
         let mut steps = 1;
@@ -142,7 +142,7 @@ pub(super) fn run(
     name: &str,
     steps: u64,
     threads: u32,
-    place: &Place<'_>,
+    place: &RunFolder<'_>,
 ) -> Result<Outcome, Error> {
     let out = place.file("kernel.json");
     place.run(&command(program, name, steps, threads), &out, TIMEOUT)?;

@@ -2,9 +2,9 @@
 
 use super::evaluate::{Cell, Evaluation};
 use super::kernels::Kernel;
+use crate::harness::{Check, Verdict};
 use crate::phases::Grouping;
-use symbiont_campaign::harness::{Check, Verdict};
-use symbiont_report::published::phases as published;
+use symbiont_report::published::morad as published;
 use symbiont_report::stats::{Estimate, mean};
 use symbiont_report::{Block, Chart, Column, Matrix, Plot, Report, Table, number};
 

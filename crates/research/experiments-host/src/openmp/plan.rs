@@ -13,7 +13,7 @@ pub(super) const AROUND: Duration = Duration::from_millis(700);
 
 /// How large an experiment is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Size {
+pub struct OpenmpSize {
     /// Kernels; each unordered pair is a cell.
     pub kernels: Vec<String>,
     /// Whose CPU time is weighed against whose.
@@ -24,7 +24,7 @@ pub struct Size {
     pub time: Duration,
 }
 
-impl Size {
+impl OpenmpSize {
     /// All pairs of six kernels in one session, five rounds: nine minutes on two CPUs.
     #[must_use]
     pub fn full() -> Self {
@@ -63,18 +63,18 @@ impl Size {
     }
 }
 
-/// What runs.
+/// What a run measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
     /// One kernel, not managed.
     Alone {
-        /// Which.
+        /// The kernel.
         kernel: String,
     },
     /// Two kernels in both orders, managed.
     Both {
-        /// Which.
+        /// The kernels.
         kernels: [String; 2],
         /// By which policy.
         policy: String,

@@ -1,8 +1,8 @@
 //! What a run gives.
 
+use crate::harness::ManagerFigures;
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::harness::Managed;
-use symbiont_campaign::{Finished, InRound};
+use symbiont_campaign::{FinishedRun, InRound};
 
 use super::kernels::Outcome;
 use super::plan::RunKind;
@@ -15,7 +15,7 @@ pub struct OpenmpRecord {
     /// and second of the one sequence, then those of the other.
     pub outcomes: Vec<Outcome>,
     /// What the manager reports; absent for runs alone.
-    pub managed: Option<Managed>,
+    pub managed: Option<ManagerFigures>,
 }
 
 impl OpenmpRecord {
@@ -31,16 +31,16 @@ impl OpenmpRecord {
 
     /// Where its time went; none for a kernel alone.
     #[must_use]
-    pub fn spent(&self) -> Option<Spent> {
+    pub fn spent(&self) -> Option<TimeSpent> {
         let [_, ab_b, _, ba_a] = self.outcomes.as_slice() else { return None };
         let cpu_s = self.outcomes.iter().map(|outcome| outcome.cpu_s).sum();
-        Some(Spent { cpu_s, alone_s: (ab_b.end - ba_a.end).abs() })
+        Some(TimeSpent { cpu_s, alone_s: (ab_b.end - ba_a.end).abs() })
     }
 }
 
 /// Where the time of two kernels in both orders went.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct TimeSpent {
     /// CPU seconds of all four runs.
     pub cpu_s: f64,
     /// Seconds for which one sequence was alone at the end.
@@ -48,4 +48,4 @@ pub struct Spent {
 }
 
 /// A finished run.
-pub type Done = Finished<InRound<RunKind>, OpenmpRecord>;
+pub type KernelsRun = FinishedRun<InRound<RunKind>, OpenmpRecord>;

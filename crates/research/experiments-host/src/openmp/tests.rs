@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use super::campaign::in_order;
 use super::kernels::{Kernel, Outcome};
-use super::record::{OpenmpRecord, Spent};
+use super::record::{OpenmpRecord, TimeSpent};
 use super::*;
+use crate::harness::{Programs, stand_in::script};
 use crate::phases::Grouping;
-use symbiont_campaign::harness::Programs;
-use symbiont_campaign::harness::stand_in::script;
 
 fn compiler() -> Option<PathBuf> {
     let found = Command::new("cc").arg("--version").output().is_ok_and(|o| o.status.success());
@@ -21,7 +20,7 @@ fn compiler() -> Option<PathBuf> {
 
 #[test]
 fn a_round_holds_each_cell_once_and_takes_what_it_says() {
-    for (size, most) in [(Size::full(), 10.0), (Size::short(), 2.0)] {
+    for (size, most) in [(OpenmpSize::full(), 10.0), (OpenmpSize::short(), 2.0)] {
         let cells = size.cells();
         let names: BTreeSet<String> = cells.iter().map(ToString::to_string).collect();
         assert_eq!(names.len(), cells.len());
@@ -79,7 +78,7 @@ fn a_record_shows_where_time_went() {
     };
     let outcomes = vec![of(2.0, 1.5), of(4.0, 1.0), of(2.5, 0.5), of(4.75, 2.0)];
     let both = OpenmpRecord { outcomes, managed: None };
-    assert_eq!(both.spent(), Some(Spent { cpu_s: 5.0, alone_s: 0.75 }));
+    assert_eq!(both.spent(), Some(TimeSpent { cpu_s: 5.0, alone_s: 0.75 }));
     let alone = OpenmpRecord { outcomes: vec![of(1.0, 1.0)], managed: None };
     assert_eq!(alone.spent(), None);
 }
@@ -99,7 +98,7 @@ sys.exit(status)
 fn options(folder: &Path, compiler: PathBuf) -> OpenmpOptions {
     let manager = script(folder, "manager", MANAGER);
     let programs = Programs { symbiont: manager.clone(), synth: manager };
-    let size = Size {
+    let size = OpenmpSize {
         kernels: ["montecarlo", "sort"].map(str::to_owned).into(),
         groupings: vec![Grouping::OneSession],
         rounds: 2,
@@ -149,7 +148,8 @@ fn two_kernels_go_on_where_they_stopped() {
     assert_eq!(again.lines().count(), 16);
     assert!(again.lines().zip(&kept).all(|(line, kept)| line == *kept));
     // Of the first round alone; nothing is run for that, and nothing lost.
-    let one = OpenmpOptions { size: Size { rounds: 1, ..options.size.clone() }, ..options.clone() };
+    let one =
+        OpenmpOptions { size: OpenmpSize { rounds: 1, ..options.size.clone() }, ..options.clone() };
     let report = run(&one, &mut ()).unwrap();
     assert!(report.facts.contains(&("Runs".to_owned(), "8".to_owned())), "{:?}", report.facts);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), again);

@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::harness::ATTEMPTS;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use symbiont_campaign::harness::{Error, Progress};
 use symbiont_campaign::{
-    ATTEMPTS, Done, Experiment, Finished, InRound, Repeats, Rounds, carry_out,
+    Error, Experiment, FinishedRun, FinishedRunOf, InRound, Progress, Repeats, Rounds, carry_out,
 };
 
 use super::evaluate::Speeds;
@@ -42,8 +42,8 @@ pub trait Bench: Sync {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Even<Cell> {
     /// Their measurements, round by round.
-    pub done: Vec<Finished<InRound<Cell>, Speeds>>,
-    /// How many.
+    pub done: Vec<FinishedRun<InRound<Cell>, Speeds>>,
+    /// How many rounds there are.
     pub rounds: u32,
     /// How many were to be.
     pub planned: u32,
@@ -116,7 +116,7 @@ impl<B: Bench> Experiment for Campaign<'_, B> {
         self.bench.basis(&run.cell)
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Self::Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Self::Run> {
         self.rounds.next(self.cells, done.len(), || false)
     }
 

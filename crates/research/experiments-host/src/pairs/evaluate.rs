@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::{Finished, InRound};
+use symbiont_campaign::{FinishedRun, InRound};
 use symbiont_report::stats::{Estimate, Interval, StatsError, mean, mean_estimate};
 
-use super::plan::Cell;
+use super::plan::PairCell;
 use crate::bench::noise::Noise;
 
 /// What a measurement gives.
@@ -23,7 +23,7 @@ pub struct Speeds {
 }
 
 /// A finished measurement of programs.
-pub type Measured = Finished<InRound<Cell>, Speeds>;
+pub type MeasuredCell = FinishedRun<InRound<PairCell>, Speeds>;
 
 /// Slowdowns of all pairs.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +50,7 @@ pub enum NoMatrix {
 /// Geometric mean, with Student's interval of the logarithms.
 ///
 /// # Errors
-/// When there is none, or one is no positive number.
+/// When there is no core, or a speed is no positive number.
 pub fn geometric_mean(values: &[f64]) -> Result<Estimate, StatsError> {
     let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let mean = mean_estimate(&logarithms)?;
@@ -62,11 +62,11 @@ pub fn geometric_mean(values: &[f64]) -> Result<Estimate, StatsError> {
 ///
 /// # Errors
 /// When a cell is missing, or a speed is no positive number.
-pub fn matrix(programs: &[String], measured: &[Measured]) -> Result<Matrix, NoMatrix> {
+pub fn matrix(programs: &[String], measured: &[MeasuredCell]) -> Result<Matrix, NoMatrix> {
     let mut alone: BTreeMap<(u32, &str), Vec<f64>> = BTreeMap::new();
     // Of each victim and co-runner, by rounds: a program next to itself has two values in each.
     let mut together: BTreeMap<(&str, &str), BTreeMap<u32, Vec<f64>>> = BTreeMap::new();
-    for Finished { run: InRound { round, cell }, record } in measured {
+    for FinishedRun { run: InRound { round, cell }, record } in measured {
         let program = cell.program.as_str();
         let Some(co_runner) = cell.co_runner.as_deref() else {
             alone.entry((*round, program)).or_default().push(record.first);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     /// What a machine of these slowdowns gives, whose clock differs from round to round.
-    pub fn measure(table: &[Vec<f64>], sides: Sides, rounds: u32) -> Vec<Measured> {
+    pub fn measure(table: &[Vec<f64>], sides: Sides, rounds: u32) -> Vec<MeasuredCell> {
         let programs = names(table.len());
         let at = |name: &str| programs.iter().position(|it| it == name).unwrap();
         let mut measured = Vec::new();
@@ -183,7 +183,7 @@ mod tests {
                     .filter(|_| sides == Sides::Both)
                     .map(|other| speed(other, Some(&cell.program)));
                 let record = Speeds { first, second, seconds: 1.0, noise: Noise::default() };
-                measured.push(Finished { run: InRound { round, cell }, record });
+                measured.push(FinishedRun { run: InRound { round, cell }, record });
             }
         }
         measured

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
+use crate::harness::Machine;
 use serde::Serialize;
-use symbiont_campaign::harness::{Error, Machine};
+use symbiont_campaign::Error;
 use symbiont_topology::PuId;
 
 use super::machine::Method;
 use super::sharing::{Verdict, are_siblings};
-use super::{Chosen, Cited, Found};
+use super::{Cited, CpuChoice, Found};
 
 /// Raised when a reader of the old form would fail.
 const FORMAT: u32 = 1;
@@ -22,7 +23,7 @@ struct Data<'a> {
     virtual_machine: bool,
     kernel: Option<&'a String>,
     cpus: [PuId; 2],
-    chosen: Chosen,
+    chosen: CpuChoice,
     speeds: Method,
     rounds: u32,
     rounds_planned: u32,

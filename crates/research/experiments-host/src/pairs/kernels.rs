@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::harness::{self, Lead, Programs, TIMEOUT, scratch};
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::digest;
-use symbiont_campaign::harness::{self, Error, Lead, Programs, TIMEOUT, read_json, scratch};
+use symbiont_campaign::{Error, digest, read_json};
 use symbiont_linux::kernels::Kernel;
 use symbiont_synth::kernel;
 use symbiont_topology::PuId;

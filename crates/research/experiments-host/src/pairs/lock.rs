@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::Error;
 
 use super::PairsError;
 

@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::harness::{self, TIMEOUT, scratch};
 use serde::{Deserialize, Serialize};
-use symbiont_campaign::digest;
-use symbiont_campaign::harness::{self, Error, TIMEOUT, scratch};
+use symbiont_campaign::{Error, digest};
 use symbiont_linux::actuate::pin;
 use symbiont_linux::cpu_time_of_children;
 use symbiont_report::number::time;
@@ -23,8 +23,8 @@ use symbiont_topology::PuId;
 use super::campaign::Bench;
 use super::evaluate::Speeds;
 use super::kernels::Kernels;
-use super::names::{Program, Work};
-use super::plan::{AROUND, Cell, Sides};
+use super::names::{NamedWork, Work};
+use super::plan::{AROUND, PairCell, Sides};
 use crate::bench::noise::Watch;
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ const REPEAT: &str =
     r#"echo $$ >"$1.new" && mv "$1.new" "$1"; while sh -c "$0" >/dev/null; do :; done; exit 1"#;
 
 /// A command or the name of a kernel, and its hardware thread.
-pub(super) type Placed<'a> = (&'a str, PuId);
+pub(super) type PlacedProgram<'a> = (&'a str, PuId);
 /// Shall what runs be ended?
 type Ends<'a> = &'a (dyn Fn() -> bool + Sync);
 
@@ -88,8 +88,8 @@ impl fmt::Display for Method {
 
 /// Does something for each program at the same time.
 pub(super) fn at_once<T: Send>(
-    placed: &[Placed<'_>],
-    one: &(dyn Fn(usize, Placed<'_>) -> Result<T, Error> + Sync),
+    placed: &[PlacedProgram<'_>],
+    one: &(dyn Fn(usize, PlacedProgram<'_>) -> Result<T, Error> + Sync),
 ) -> Result<Vec<T>, Error> {
     std::thread::scope(|scope| {
         let threads: Vec<_> =
@@ -124,7 +124,7 @@ pub(super) fn on<T: Send>(
 /// Programs on two hardware threads.
 pub struct OnCore<'a> {
     /// Whose cells are measured.
-    pub programs: &'a [Program],
+    pub programs: &'a [NamedWork],
     /// By which means.
     pub method: Method,
     /// The two hardware threads.
@@ -151,12 +151,12 @@ impl OnCore<'_> {
     }
 
     /// Counts both programs, which are repeated, for a while.
-    fn count(&self, placed: &[Placed<'_>], stop: &AtomicBool) -> Result<Vec<f64>, Error> {
+    fn count(&self, placed: &[PlacedProgram<'_>], stop: &AtomicBool) -> Result<Vec<f64>, Error> {
         let folder = scratch(&self.kernels.folder)?;
         let pid_file = |at: usize| folder.path().join(format!("{at}.pid"));
         self.while_repeated(placed, &pid_file, stop, &|over| {
             std::thread::sleep(SETTLE);
-            let one = |at: usize, (command, _): Placed<'_>| {
+            let one = |at: usize, (command, _): PlacedProgram<'_>| {
                 let file = |kind: &str| folder.path().join(format!("{at}.{kind}"));
                 let pid =
                     std::fs::read_to_string(pid_file(at)).map_err(Error::io(&pid_file(at)))?;
@@ -174,7 +174,7 @@ impl OnCore<'_> {
                 harness::run(&words, &file("out"), &file("err"), limit, over)?;
                 let text = std::fs::read_to_string(&counts).map_err(Error::io(&counts))?;
                 counted(&text).map_err(Error::json(&counts))?.ok_or_else(|| {
-                    Error::Evaluation(format!(
+                    Error::evaluation(format!(
                         "instructions and cycles of `{command}` were not counted"
                     ))
                 })
@@ -184,7 +184,7 @@ impl OnCore<'_> {
     }
 
     /// CPU time of a run, while the others are repeated.
-    fn time(&self, placed: &[Placed<'_>], stop: &AtomicBool) -> Result<f64, Error> {
+    fn time(&self, placed: &[PlacedProgram<'_>], stop: &AtomicBool) -> Result<f64, Error> {
         let Some((&(command, cpu), others)) = placed.split_first() else { return Ok(f64::NAN) };
         let folder = scratch(&self.kernels.folder)?;
         let pid_file = |at: usize| folder.path().join(format!("{at}.pid"));
@@ -205,14 +205,14 @@ impl OnCore<'_> {
     /// Does something while programs are repeated, and ends them.
     fn while_repeated<T>(
         &self,
-        placed: &[Placed<'_>],
+        placed: &[PlacedProgram<'_>],
         pid_file: &(dyn Fn(usize) -> PathBuf + Sync),
         stop: &AtomicBool,
         work: &dyn Fn(Ends<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let over = AtomicBool::new(false);
         let ends = || over.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
-        let repeat = |at: usize, (command, cpu): Placed<'_>| {
+        let repeat = |at: usize, (command, cpu): PlacedProgram<'_>| {
             let pid = pid_file(at);
             let words =
                 ["sh", "-c", REPEAT, command, &pid.display().to_string()].map(str::to_owned);
@@ -244,7 +244,7 @@ impl OnCore<'_> {
 /// The speed of a run that took so much CPU time.
 fn compared(command: &str, took: Duration) -> Result<f64, Error> {
     if took < LEAST {
-        return Err(Error::Evaluation(format!(
+        return Err(Error::evaluation(format!(
             "`{command}` takes {} of CPU time; at least {} can be compared",
             time(took),
             time(LEAST)
@@ -262,13 +262,13 @@ fn counted(text: &str) -> Result<Option<f64>, serde_json::Error> {
 }
 
 impl Bench for OnCore<'_> {
-    type Cell = Cell;
+    type Cell = PairCell;
 
     fn name(&self) -> String {
         "programs".to_owned()
     }
 
-    fn basis(&self, cell: &Cell) -> String {
+    fn basis(&self, cell: &PairCell) -> String {
         let names = std::iter::once(&cell.program).chain(&cell.co_runner);
         let mut parts = vec![
             self.basis.clone(),
@@ -279,7 +279,7 @@ impl Bench for OnCore<'_> {
         digest(&parts.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn measure(&self, cell: &Cell, stop: &AtomicBool) -> Result<Speeds, Error> {
+    fn measure(&self, cell: &PairCell, stop: &AtomicBool) -> Result<Speeds, Error> {
         let names: Vec<&str> =
             std::iter::once(&cell.program).chain(&cell.co_runner).map(String::as_str).collect();
         if self.method == Method::Work {
@@ -299,7 +299,7 @@ impl Bench for OnCore<'_> {
         Ok(Speeds { first, second, seconds, noise: watch.end(Duration::ZERO) })
     }
 
-    fn cost(&self, cell: &Cell) -> Duration {
+    fn cost(&self, cell: &PairCell) -> Duration {
         let whole = self.alone.get(&cell.program);
         whole.map_or(self.kernels.window, |alone| {
             *alone * if cell.co_runner.is_some() { 2 } else { 1 }

@@ -25,10 +25,10 @@ pub const OWN: [&str; 14] = [
 
 /// A program to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct NamedWork {
     /// What it is called.
     pub name: String,
-    /// What runs.
+    /// What it runs.
     pub work: Work,
 }
 
@@ -76,15 +76,15 @@ pub enum NameError {
 /// Our own programs of these names, or those of the default.
 ///
 /// # Errors
-/// When there is none of a name.
-pub fn own(kernels: &[String]) -> Result<Vec<Program>, NameError> {
+/// When one of the names is unknown.
+pub fn own(kernels: &[String]) -> Result<Vec<NamedWork>, NameError> {
     let default: Vec<String> = OWN.map(str::to_owned).into();
     let kernels = if kernels.is_empty() { &default } else { kernels };
     if !super::kernels::has_kernels() {
         return Err(NameError::NoneOfOurs);
     }
     let known = |name: &str| match Kernel::named(name) {
-        Some(_) => Ok(Program { name: name.to_owned(), work: Work::Kernel }),
+        Some(_) => Ok(NamedWork { name: name.to_owned(), work: Work::Kernel }),
         None => Err(NameError::Unknown(name.to_owned())),
     };
     once(kernels.iter().map(|name| known(name.trim())).collect::<Result<_, _>>()?)
@@ -94,7 +94,7 @@ pub fn own(kernels: &[String]) -> Result<Vec<Program>, NameError> {
 ///
 /// # Errors
 /// When a name is unfit, there twice, or missing.
-pub fn of_user(commands: &[String], names: &[String]) -> Result<Vec<Program>, NameError> {
+pub fn of_user(commands: &[String], names: &[String]) -> Result<Vec<NamedWork>, NameError> {
     if !names.is_empty() && names.len() != commands.len() {
         return Err(NameError::Count { names: names.len(), commands: commands.len() });
     }
@@ -108,13 +108,13 @@ pub fn of_user(commands: &[String], names: &[String]) -> Result<Vec<Program>, Na
         if name.is_empty() || name.contains([',', '\n', '\r']) {
             return Err(NameError::Unfit(name));
         }
-        Ok(Program { name, work: Work::Command(command.clone()) })
+        Ok(NamedWork { name, work: Work::Command(command.clone()) })
     });
     once(programs.collect::<Result<_, _>>()?)
 }
 
 /// Programs, at least two, none of which have the same name.
-fn once(programs: Vec<Program>) -> Result<Vec<Program>, NameError> {
+fn once(programs: Vec<NamedWork>) -> Result<Vec<NamedWork>, NameError> {
     if programs.len() < 2 {
         return Err(NameError::TooFew(programs.len()));
     }

@@ -7,7 +7,7 @@ use symbiont_report::{
 
 use super::machine::Method;
 use super::sharing::{Sharing, Verdict, are_siblings, disagreements};
-use super::{Chosen, Found};
+use super::{CpuChoice, Found};
 
 /// Of pairs that are predicted worst, so many are listed.
 const WORST: usize = 20;
@@ -24,8 +24,8 @@ pub(super) fn page(found: &Found) -> Report {
             "{} programs in all pairs on {one} and {other}{}, measured",
             matrix.programs.len(),
             match chosen {
-                Chosen::User => "",
-                Chosen::Measured | Chosen::Topology => ", two hardware threads of a core",
+                CpuChoice::User => "",
+                CpuChoice::Measured | CpuChoice::Topology => ", two hardware threads of a core",
             }
         ),
     );
@@ -81,11 +81,11 @@ fn together(found: &Found) -> Option<Verdict> {
     Some(found.sharing.as_ref()?.of(found.cpus)?.verdict)
 }
 
-fn reason(chosen: Chosen) -> &'static str {
+fn reason(chosen: CpuChoice) -> &'static str {
     match chosen {
-        Chosen::Measured => "which were found to share a core",
-        Chosen::Topology => "which share a core by /sys; measured, that is undecided",
-        Chosen::User => "which were named (--cpus)",
+        CpuChoice::Measured => "which were found to share a core",
+        CpuChoice::Topology => "which share a core by /sys; measured, that is undecided",
+        CpuChoice::User => "which were named (--cpus)",
     }
 }
 
@@ -93,13 +93,13 @@ fn warnings(found: &Found) -> Vec<String> {
     let Found { cpus, chosen, even, .. } = found;
     let mut warnings = Vec::new();
     match (chosen, together(found)) {
-        (Chosen::User, Some(Verdict::Shared)) | (Chosen::Measured, _) => {}
-        (Chosen::User, Some(Verdict::Apart)) => warnings.push(format!(
+        (CpuChoice::User, Some(Verdict::Shared)) | (CpuChoice::Measured, _) => {}
+        (CpuChoice::User, Some(Verdict::Apart)) => warnings.push(format!(
             "{} and {} do not share a core, as measured: these are slowdowns of two cores, which share caches and \
              memory at most. They say nothing of SMT.",
             cpus.0, cpus.1
         )),
-        (Chosen::User | Chosen::Topology, _) => warnings.push(format!(
+        (CpuChoice::User | CpuChoice::Topology, _) => warnings.push(format!(
             "Whether {} and {} share a core could not be decided by measuring. If they do not, these are slowdowns \
              of two cores.",
             cpus.0, cpus.1

@@ -1,4 +1,4 @@
-//! What is measured, and for how long: pure.
+//! What is measured, and for how long; pure functions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::threads::least_limit;
 
-/// Rounds: at least so many for intervals, and no more than are of use.
+/// Rounds: enough for intervals, and no more than are of use.
 const LEAST_ROUNDS: u32 = 2;
 const MOST_ROUNDS: u32 = 8;
 /// Windows of this length and more are long enough; rounds come first from there on.
@@ -23,7 +23,7 @@ const RECKONED: f64 = 2.0;
 
 /// One program, alone or co-running with one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Cell {
+pub struct PairCell {
     /// The program.
     pub program: String,
     /// On the other hardware thread.
@@ -32,7 +32,7 @@ pub struct Cell {
     pub take: u32,
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for PairCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.co_runner {
             None if self.take > 0 => write!(f, "{}, alone, {}", self.program, self.take + 1),
@@ -54,7 +54,7 @@ pub enum Sides {
 /// Most measurements of a program alone in a round.
 const MOST_TAKES: f64 = 3.0;
 
-/// How often each of so many programs is measured alone in a round. All its slowdowns rest on that, so that it is
+/// How often each of this many programs is measured alone in a round. All its slowdowns rest on that, so that it is
 /// worth the root of their number.
 fn takes(programs: usize) -> u32 {
     (programs as f64).sqrt().round().clamp(1.0, MOST_TAKES) as u32
@@ -63,14 +63,14 @@ fn takes(programs: usize) -> u32 {
 /// All cells of a round: each program alone, several times where there are many, and each pair, a program with
 /// itself included.
 #[must_use]
-pub fn cells(programs: &[String], sides: Sides) -> Vec<Cell> {
+pub fn cells(programs: &[String], sides: Sides) -> Vec<PairCell> {
     let takes = takes(programs.len());
     let alone = programs.iter().flat_map(|program| {
-        (0..takes).map(|take| Cell { program: program.clone(), co_runner: None, take })
+        (0..takes).map(|take| PairCell { program: program.clone(), co_runner: None, take })
     });
     let pairs = programs.iter().enumerate().flat_map(|(at, program)| {
         let first = if sides == Sides::Both { at } else { 0 };
-        programs.iter().skip(first).map(|co_runner| Cell {
+        programs.iter().skip(first).map(|co_runner| PairCell {
             program: program.clone(),
             co_runner: Some(co_runner.clone()),
             take: 0,
@@ -82,7 +82,7 @@ pub fn cells(programs: &[String], sides: Sides) -> Vec<Cell> {
 /// Rounds, each of which measures each cell for the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// How many.
+    /// How many rounds there are.
     pub rounds: u32,
     /// How long each measurement counts.
     pub window: Duration,
@@ -102,7 +102,7 @@ pub struct TooShort {
     pub needed: Duration,
 }
 
-/// The same window for each of so many cells of a round, and as many rounds as that time allows, where each
+/// The same window for each of this many cells of a round, and as many rounds as that time allows, where each
 /// measurement takes so much around its window.
 ///
 /// # Errors
@@ -159,7 +159,7 @@ mod tests {
             let programs = names(count);
             let mut both: BTreeMap<(String, String), u32> = BTreeMap::new();
             let mut first = both.clone();
-            let pair = |cell: &Cell| Some((cell.program.clone(), cell.co_runner.clone()?));
+            let pair = |cell: &PairCell| Some((cell.program.clone(), cell.co_runner.clone()?));
             for (one, other) in cells(&programs, Sides::Both).iter().filter_map(pair) {
                 *both.entry((one.clone(), other.clone())).or_default() += 1;
                 if one != other {

@@ -1,10 +1,19 @@
-//! Which hardware threads share a core, from how much a kernel slows itself down on pairs of them: pure.
+//! Which hardware threads share a core, judged by how much a kernel slows itself down on pairs of them; pure
+//! functions.
 //!
 //! # Approach
 //! A kernel that asks for all of a part of a core runs at about half its speed on each of two hardware threads that
 //! share it, and at nearly its own on two cores. What all pairs lose (clocks that fall when more cores run) is the
-//! least that any pair loses, within bounds, and is taken off. A pair is decided when its interval lies on one side
-//! of the gap between the two; a core is a set of CPUs all of whose measured pairs are found to share one.
+//! least that any pair loses, within bounds, and is taken off.
+//!
+//! ```text
+//! common = least mean slowdown of all pairs, or 1 where that is too much
+//! a pair is shared     if the interval of its slowdown lies above SHARED × common,
+//!           apart      if it lies below APART × common,
+//!           undecided  otherwise
+//! cores = sets of CPUs that shared pairs connect
+//! a set with a measured pair in it that is not shared is no core, and its shared pairs are undecided
+//! ```
 //!
 //! # Properties
 //! - Cores of any width are found in spite of noise (`cores_are_found_in_spite_of_noise`), in any order of pairs.
@@ -28,7 +37,7 @@ const SHARED: f64 = 1.4;
 const APART: f64 = 1.25;
 /// Most that may be lost wherever two run.
 const COMMON: f64 = 1.2;
-/// Of so many CPUs, all pairs are measured.
+/// Up to this many CPUs, all pairs are measured.
 const ALL_OF: usize = 8;
 
 /// Two hardware threads, the lower number first.
@@ -59,7 +68,7 @@ impl fmt::Display for Verdict {
 /// A pair that was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedPair {
-    /// Which.
+    /// The two hardware threads.
     pub cpus: CpuPair,
     /// How many times as slow the kernel is there, geometric mean of both and of rounds.
     pub slowdown: Estimate,

@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::harness::Machine;
 use proptest::prelude::*;
 use symbiont_campaign::InRound;
-use symbiont_campaign::harness::Machine;
 
 use super::evaluate::Speeds;
 use super::kernels::CpuCell;
@@ -13,13 +13,13 @@ use super::threads::{cpu_cells, several, slowdowns};
 use super::*;
 use crate::bench::Noise;
 
-/// A machine that is none: two hardware threads share a core where their halved numbers are equal, and programs slow
+/// A stand-in for a machine: two hardware threads share a core where their halved numbers are equal, and programs slow
 /// each other down as a table says.
 struct Stub {
     name: &'static str,
     names: Vec<String>,
     table: Vec<Vec<f64>>,
-    measured: Mutex<Vec<Cell>>,
+    measured: Mutex<Vec<PairCell>>,
     /// After so many measurements, the user stops it.
     stops_after: usize,
     count: AtomicUsize,
@@ -39,17 +39,17 @@ impl Stub {
 }
 
 impl Bench for Stub {
-    type Cell = Cell;
+    type Cell = PairCell;
 
     fn name(&self) -> String {
         self.name.to_owned()
     }
 
-    fn basis(&self, _: &Cell) -> String {
+    fn basis(&self, _: &PairCell) -> String {
         String::new()
     }
 
-    fn measure(&self, cell: &Cell, _: &AtomicBool) -> Result<Speeds, Error> {
+    fn measure(&self, cell: &PairCell, _: &AtomicBool) -> Result<Speeds, Error> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         if number >= self.stops_after {
             return Err(Error::Cancelled);
@@ -66,7 +66,7 @@ impl Bench for Stub {
         Ok(Speeds { first: speed(&cell.program, other), second, seconds: 0.5, noise })
     }
 
-    fn cost(&self, _: &Cell) -> Duration {
+    fn cost(&self, _: &PairCell) -> Duration {
         Duration::ZERO
     }
 }
@@ -82,7 +82,7 @@ fn table(count: usize) -> Vec<Vec<f64>> {
 }
 
 /// Times that each cell counts.
-fn times(even: &Even<Cell>) -> BTreeMap<Cell, u32> {
+fn times(even: &Even<PairCell>) -> BTreeMap<PairCell, u32> {
     let mut times = BTreeMap::new();
     for done in &even.done {
         *times.entry(done.run.cell.clone()).or_default() += 1;
@@ -155,12 +155,12 @@ fn a_core_is_chosen_by_the_user_by_measuring_or_by_the_topology() {
     let shared = sharing(1.9);
     assert_eq!(
         choose(Some(&set("1,2")), Some(&shared), &cores).unwrap(),
-        (pair(1, 2), Chosen::User)
+        (pair(1, 2), CpuChoice::User)
     );
-    assert_eq!(choose(None, Some(&shared), &cores).unwrap(), (pair(0, 1), Chosen::Measured));
+    assert_eq!(choose(None, Some(&shared), &cores).unwrap(), (pair(0, 1), CpuChoice::Measured));
     let unclear = sharing(1.35);
-    assert_eq!(choose(None, Some(&unclear), &cores).unwrap(), (pair(0, 1), Chosen::Topology));
-    assert_eq!(choose(None, None, &cores).unwrap(), (pair(2, 3), Chosen::Topology));
+    assert_eq!(choose(None, Some(&unclear), &cores).unwrap(), (pair(0, 1), CpuChoice::Topology));
+    assert_eq!(choose(None, None, &cores).unwrap(), (pair(2, 3), CpuChoice::Topology));
     let said = |sharing: Option<&Sharing>, cores: &[CpuSet]| {
         choose(None, sharing, cores).unwrap_err().to_string()
     };
@@ -205,7 +205,7 @@ fn one_cpu_is_too_few_whatever_it_is_for() {
 #[test]
 fn slowdowns_of_cpus_are_those_of_rounds() {
     let speeds = |first, second| Speeds { first, second, seconds: 0.1, noise: Noise::default() };
-    let done = |round, cpu, other, first, second| symbiont_campaign::Finished {
+    let done = |round, cpu, other, first, second| symbiont_campaign::FinishedRun {
         run: InRound { round, cell: CpuCell { cpu, other } },
         record: speeds(first, second),
     };
@@ -226,7 +226,7 @@ fn slowdowns_of_cpus_are_those_of_rounds() {
     assert_eq!(cells.len(), 3 + 2, "each alone once");
 }
 
-fn found(chosen: Chosen, slowdown: f64) -> (tempfile::TempDir, Found) {
+fn found(chosen: CpuChoice, slowdown: f64) -> (tempfile::TempDir, Found) {
     let folder = tempfile::tempdir().unwrap();
     let stub = Stub::new(table(3));
     let cells = cells(&stub.names, Sides::Both);
@@ -251,7 +251,7 @@ fn page_of(found: &Found) -> String {
 
 #[test]
 fn the_page_says_what_was_measured_and_what_limits_it() {
-    let (_folder, mut of_core) = found(Chosen::Measured, 1.9);
+    let (_folder, mut of_core) = found(CpuChoice::Measured, 1.9);
     let page = page_of(&of_core);
     for needle in [
         "3 programs in all pairs on cpu0 and cpu1, two hardware threads of a core",
@@ -275,18 +275,18 @@ fn the_page_says_what_was_measured_and_what_limits_it() {
     assert!(page_of(&of_core).contains("One round gives no intervals"));
     of_core.sharing = None;
     assert!(page_of(&of_core).contains("Not measured: the kernels"));
-    let of_two = page_of(&found(Chosen::User, 1.0).1);
+    let of_two = page_of(&found(CpuChoice::User, 1.0).1);
     assert!(of_two.contains("cpu0 and cpu1 do not share a core, as measured"), "{of_two}");
     assert!(!of_two.contains("two hardware threads of a core, measured"));
     assert!(of_two.contains("Do not simulate with it") && !of_two.contains("--policy learned"));
-    let undecided = page_of(&found(Chosen::Topology, 1.35).1);
+    let undecided = page_of(&found(CpuChoice::Topology, 1.35).1);
     assert!(undecided.contains("could not be decided by measuring"));
     assert!(undecided.contains("If the two CPUs share a core, these commands"));
 }
 
 #[test]
 fn the_files_have_what_was_found_and_no_commands() {
-    let (folder, found) = found(Chosen::Measured, 1.9);
+    let (folder, found) = found(CpuChoice::Measured, 1.9);
     files::write(folder.path(), &Machine::read(), &found).unwrap();
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert_eq!(read("pairs.csv"), found.matrix.csv());

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use symbiont_campaign::InRound;
-use symbiont_campaign::harness::Progress;
+use symbiont_campaign::{InRound, Progress};
 use symbiont_topology::{CpuSet, PuId};
 
 use super::campaign::{Bounds, Even, measure_evenly};
 use super::kernels::{CpuCell, Kernels, OnCpus};
 use super::plan::AROUND;
 use super::sharing::{CpuPair, Sharing, Verdict, are_siblings, candidates, core_to_use, judge};
-use super::{Chosen, PairsError, PairsOptions};
+use super::{CpuChoice, PairsError, PairsOptions};
 
 /// Share of the time, at most, in which it is found out which hardware threads share a core: one in so many.
 const SHARE: u32 = 8;
@@ -121,12 +120,12 @@ pub(super) fn choose(
     sharing: Option<&Sharing>,
     cores: &[CpuSet],
     may: &CpuSet,
-) -> Result<(CpuPair, Chosen), PairsError> {
+) -> Result<(CpuPair, CpuChoice), PairsError> {
     if let Some(pair) = named.and_then(two) {
-        return Ok((pair, Chosen::User));
+        return Ok((pair, CpuChoice::User));
     }
     if let Some(pair) = sharing.and_then(|sharing| core_to_use(sharing, cores)) {
-        return Ok((pair, Chosen::Measured));
+        return Ok((pair, CpuChoice::Measured));
     }
     let siblings = || {
         let core = cores.iter().map(|core| core.intersection(may)).filter(|core| core.len() > 1);
@@ -138,13 +137,13 @@ pub(super) fn choose(
                 "as /sys says; our kernels, by which it is measured, are for x86-64".into(),
             )
         };
-        return Ok((siblings().ok_or_else(none)?, Chosen::Topology));
+        return Ok((siblings().ok_or_else(none)?, CpuChoice::Topology));
     };
     let undecided = sharing.pairs.iter().filter(|pair| pair.verdict == Verdict::Undecided);
     let mut undecided = undecided.map(|pair| pair.cpus).peekable();
     let some_undecided = undecided.peek().is_some();
     if let Some(pair) = undecided.filter(|pair| are_siblings(*pair, cores)).max() {
-        return Ok((pair, Chosen::Topology));
+        return Ok((pair, CpuChoice::Topology));
     }
     let said = match siblings() {
         None => "/sys says so, too",

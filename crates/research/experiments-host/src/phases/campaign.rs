@@ -9,17 +9,15 @@ use std::time::{Duration, SystemTime};
 use symbiont_linux::slow::SlowCpu;
 use symbiont_synth::calibrate::Rate;
 
-use super::command::{self, Ask};
+use super::command::{self, SynthArguments};
 use super::evaluate::{Cpus, evaluate, serial_gains};
 use super::page;
-use super::plan::{self, Part, Program, Run, RunKind, Size};
+use super::plan::{self, Part, PhasesSize, Run, RunKind, SyntheticProgram};
 use super::real::{self, Prepare};
 use super::record::{self, PhasesRecord};
 use super::sentence::sentence;
-use symbiont_campaign::harness::{
-    self, Error, Lead, Programs, Progress, Slow, read_json, read_report, slow_cpus,
-};
-use symbiont_campaign::{ATTEMPTS, Decision, Done, Experiment, Repeats, Site};
+use crate::harness::{self, ATTEMPTS, Lead, Programs, Site, SlowedCpus, read_report, slow_cpus};
+use symbiont_campaign::{Decision, Error, Experiment, FinishedRunOf, Progress, Repeats, read_json};
 use symbiont_report::{Block, Report};
 
 /// What to do.
@@ -29,8 +27,8 @@ pub struct PhasesOptions {
     pub programs: Programs,
     /// Folder of the report and of the finished runs.
     pub output: PathBuf,
-    /// How large.
-    pub size: Size,
+    /// How large the experiment is.
+    pub size: PhasesSize,
     /// Seed of the order of runs and of the programs' phases.
     pub seed: u64,
     /// Mean length of a phase on the idle machine.
@@ -44,7 +42,7 @@ pub struct PhasesOptions {
 impl PhasesOptions {
     /// With phases of 200 ms on average.
     #[must_use]
-    pub fn new(programs: Programs, output: PathBuf, size: Size, seed: u64) -> Self {
+    pub fn new(programs: Programs, output: PathBuf, size: PhasesSize, seed: u64) -> Self {
         let phase = Duration::from_millis(200);
         let tools = real::Tools::default();
         Self { programs, output, size, seed, phase, tools, slow: Vec::new() }
@@ -67,7 +65,7 @@ const MOST_LATE: u32 = 20;
 /// How often in a row one may, once it is given no more time.
 const MOST_LATE_AT_LAST: u32 = 3;
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The report.
@@ -79,7 +77,7 @@ pub struct Outcome {
 /// [`carry_out`], for its report alone.
 ///
 /// # Errors
-/// The same.
+/// As of [`carry_out`].
 pub fn run(options: &PhasesOptions, progress: &mut dyn Progress) -> Result<Report, Error> {
     carry_out(options, progress).map(|outcome| outcome.report)
 }
@@ -115,7 +113,7 @@ pub fn carry_out(options: &PhasesOptions, progress: &mut dyn Progress) -> Result
     let mut plan = plan::plan(&options.size, options.seed);
     plan.retain(|run| run.part != Part::Real || work.is_ok());
     // Its children end with the thread that starts them.
-    let slow = Slow::start(&options.programs.symbiont, &options.slow)?;
+    let slow = SlowedCpus::start(&options.programs.symbiont, &options.slow)?;
     let phases = Phases {
         options,
         site: &site,
@@ -160,7 +158,7 @@ pub fn carry_out(options: &PhasesOptions, progress: &mut dyn Progress) -> Result
     Ok(Outcome { report, sentence: sentence(&evaluation) })
 }
 
-/// The records of those rounds that are there as they were planned.
+/// The records of the rounds that are complete.
 fn whole_rounds(plan: &[Run], finished: Vec<PhasesRecord>) -> Vec<PhasesRecord> {
     let of = |run: &Run| (run.part, run.round);
     let planned = |round| plan.iter().filter(|run| of(run) == round).count();
@@ -186,7 +184,7 @@ struct Phases<'a> {
     plan: &'a [Run],
     rate: Rate,
     work: &'a Result<real::Work, String>,
-    slow: Slow,
+    slow: SlowedCpus,
     lead: Lead,
     /// How many runs began too late.
     late: AtomicU32,
@@ -208,7 +206,7 @@ impl Experiment for Phases<'_> {
         self.site.machine.basis(&[&format!("{seed} {phase:?} {slow:?} {rate:?} {work:?}")])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         let size = &self.options.size;
         let gains = || {
             let records: Vec<PhasesRecord> = done.iter().map(|done| done.record.clone()).collect();
@@ -266,13 +264,14 @@ impl Phases<'_> {
         let file = |name: &str| scratch.path().join(name);
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let lead = self.lead.get();
-        let ask = Ask {
+        let ask = SynthArguments {
             threads: self.site.machine.cpus,
             iterations_per_phase: self.rate.iterations_per_s * options.phase.as_secs_f64(),
             time: run.time,
             start: now + lead,
         };
-        let synth = |program: Program| command::synth(&options.programs.synth, program, ask);
+        let synth =
+            |program: SyntheticProgram| command::synth(&options.programs.synth, program, ask);
         let limit = lead + run.time + TIMEOUT;
         let start = |words: &[String], stdout: &Path| {
             harness::run(words, stdout, &file("stderr"), limit, cancelled)
@@ -291,36 +290,35 @@ impl Phases<'_> {
         };
         let real = || match self.work {
             Ok(work) => Ok(real::start(work, scratch.path(), ask.start, ask.threads)),
-            Err(why) => Err(Error::Evaluation(why.clone())),
+            Err(why) => Err(Error::evaluation(why.clone())),
         };
         let mut timed = None;
-        let (finished, count, managed) = match &run.what {
+        let (wall, count, managed) = match &run.what {
             RunKind::Alone { program } => (start(&synth(*program), &outputs[0])?, 1, None),
             RunKind::Together { programs: [a, b], policy, grouping } => {
                 let commands = [(synth(*a), &*outputs[0]), (synth(*b), &*outputs[1])];
-                let text = command::job_file(&commands, *grouping)
-                    .map_err(|error| Error::Evaluation(error.to_string()))?;
-                let (finished, managed) = manage(text, policy)?;
-                (finished, 2, managed)
+                let text = command::job_file(&commands, *grouping).map_err(Error::evaluation)?;
+                let (wall, managed) = manage(text, policy)?;
+                (wall, 2, managed)
             }
             RunKind::RealAlone => {
                 let real = real()?;
                 let (words, stdout) = real.alone();
-                let finished = start(&words, stdout)?;
+                let wall = start(&words, stdout)?;
                 timed = Some(real.serial()?);
-                (finished, 0, None)
+                (wall, 0, None)
             }
             RunKind::RealTogether { policy, grouping } => {
                 let real = real()?;
-                let (finished, managed) = manage(real.job_file(*grouping)?, policy)?;
+                let (wall, managed) = manage(real.job_file(*grouping)?, policy)?;
                 timed = Some(real.serial()?);
                 real.check_parallel(cancelled)?;
-                (finished, 0, managed)
+                (wall, 0, managed)
             }
         };
         let programs =
             outputs.iter().take(count).map(|path| read_json(path)).collect::<Result<_, _>>()?;
-        let wall_s = finished.wall.as_secs_f64();
+        let wall_s = wall.as_secs_f64();
         Ok(PhasesRecord { run: run.clone(), wall_s, programs, real: timed, managed })
     }
 }

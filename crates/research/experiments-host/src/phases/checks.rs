@@ -2,9 +2,9 @@
 
 use symbiont_synth::Ratio;
 
-use super::evaluate::{Cell, Outcome, label};
+use super::evaluate::{Outcome, PhasesCell, label};
 use super::plan::{Grouping, Part};
-use symbiont_campaign::harness::{Check, Goes, Verdict};
+use crate::harness::{Check, Direction, Verdict};
 use symbiont_report::number;
 use symbiont_report::stats::Estimate;
 
@@ -16,7 +16,7 @@ const LITTLE: f64 = 5e-3;
 pub const WALL_S: f64 = 10.0 * 60.0;
 
 /// All checks that the cells allow.
-pub(super) fn checks(cells: &[Cell], wall_s: f64) -> Vec<Check> {
+pub(super) fn checks(cells: &[PhasesCell], wall_s: f64) -> Vec<Check> {
     let headline = |grouping| {
         cells.iter().find(|cell| cell.part == Part::Headline && cell.grouping == grouping)
     };
@@ -28,7 +28,7 @@ pub(super) fn checks(cells: &[Cell], wall_s: f64) -> Vec<Check> {
     if let Some((cell, serial)) = headline(Grouping::OwnSessions).and_then(with_serial) {
         checks.push(no_worse_in_own_sessions(cell, serial));
     }
-    let matrix: Vec<&Cell> = cells.iter().filter(|cell| cell.part == Part::Matrix).collect();
+    let matrix: Vec<&PhasesCell> = cells.iter().filter(|cell| cell.part == Part::Matrix).collect();
     if !matrix.is_empty() {
         checks.push(throughput_is_kept(&matrix));
         // The model knows no sessions.
@@ -45,12 +45,12 @@ pub(super) fn checks(cells: &[Cell], wall_s: f64) -> Vec<Check> {
 }
 
 /// The slot of the serial program.
-fn with_serial(cell: &Cell) -> Option<(&Cell, usize)> {
+fn with_serial(cell: &PhasesCell) -> Option<(&PhasesCell, usize)> {
     let slot = cell.ratios.iter().position(|ratio| *ratio == Ratio::SERIAL)?;
     Some((cell, slot))
 }
 
-fn serial_runs_at_full_speed(cell: &Cell, serial: usize) -> Check {
+fn serial_runs_at_full_speed(cell: &PhasesCell, serial: usize) -> Check {
     let of = |outcome: &Outcome| outcome.speedup[serial];
     let model = cell.baseline.prediction.map_or(String::new(), |prediction| {
         format!(" (model: {})", number::plain(prediction.speedup[serial]))
@@ -67,7 +67,7 @@ fn serial_runs_at_full_speed(cell: &Cell, serial: usize) -> Check {
     }
 }
 
-fn jitter_is_lower(cell: &Cell, serial: usize) -> Check {
+fn jitter_is_lower(cell: &PhasesCell, serial: usize) -> Check {
     let text = |jitter: Option<Estimate>| {
         jitter.map_or("not measured".to_owned(), |jitter| number::estimate(&jitter))
     };
@@ -91,7 +91,7 @@ fn jitter_is_lower(cell: &Cell, serial: usize) -> Check {
     }
 }
 
-fn no_worse_in_own_sessions(cell: &Cell, serial: usize) -> Check {
+fn no_worse_in_own_sessions(cell: &PhasesCell, serial: usize) -> Check {
     let change = cell.change.speedup[serial];
     Check {
         requirement: "in sessions of their own, the serial program's speedup under phases is not \
@@ -111,7 +111,7 @@ fn no_worse_in_own_sessions(cell: &Cell, serial: usize) -> Check {
     }
 }
 
-fn throughput_is_kept(matrix: &[&Cell]) -> Check {
+fn throughput_is_kept(matrix: &[&PhasesCell]) -> Check {
     let worse: Vec<String> = matrix
         .iter()
         .filter(|cell| is_worse(cell))
@@ -142,17 +142,17 @@ fn throughput_is_kept(matrix: &[&Cell]) -> Check {
 const LEAST_CHANGE: f64 = 0.01;
 
 /// Fairness rises only where Tables 1 and 3 predict it, and falls elsewhere.
-fn fairness_follows_the_tables<'c>(cells: impl Iterator<Item = &'c Cell>) -> Option<Check> {
+fn fairness_follows_the_tables<'c>(cells: impl Iterator<Item = &'c PhasesCell>) -> Option<Check> {
     let (mut right, mut open, mut wrong) = (0, 0, Vec::new());
     for cell in cells {
         let of = |outcome: &Outcome| outcome.prediction.map(|prediction| prediction.fairness);
         let reported = of(&cell.tried)? - of(&cell.baseline)?;
         let change = cell.change.fairness;
-        match Goes::of(reported, LEAST_CHANGE, &change) {
+        match Direction::of(reported, LEAST_CHANGE, &change) {
             None => {}
-            Some(Goes::AsPredicted) => right += 1,
-            Some(Goes::Either) => open += 1,
-            Some(Goes::Against) => {
+            Some(Direction::AsPredicted) => right += 1,
+            Some(Direction::Either) => open += 1,
+            Some(Direction::Against) => {
                 let change = number::estimate(&change);
                 wrong.push(format!("{}: {change}, tables {reported:+.3}", cell.name()));
             }
@@ -172,7 +172,7 @@ fn fairness_follows_the_tables<'c>(cells: impl Iterator<Item = &'c Cell>) -> Opt
 }
 
 /// Why a cell got slower, as far as its figures show.
-fn why(cell: &Cell) -> String {
+fn why(cell: &PhasesCell) -> String {
     let predicted = cell.outcomes().map(|(_, outcome)| outcome.prediction.map(|p| p.throughput));
     let lost = [0, 1].map(|slot| cell.change.speedup[slot].value < -LITTLE);
     match (predicted, lost) {
@@ -193,12 +193,12 @@ fn why(cell: &Cell) -> String {
 
 /// Is the throughput below the baseline's by more than chance?
 #[must_use]
-pub fn is_worse(cell: &Cell) -> bool {
+pub fn is_worse(cell: &PhasesCell) -> bool {
     cell.change.throughput.high().is_some_and(|high| high < 0.0)
 }
 
 /// Is it above by more than chance?
 #[must_use]
-pub fn is_better(cell: &Cell) -> bool {
+pub fn is_better(cell: &PhasesCell) -> bool {
     cell.change.throughput.low().is_some_and(|low| low > 0.0)
 }

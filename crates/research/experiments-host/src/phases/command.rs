@@ -6,24 +6,24 @@ use std::time::Duration;
 use serde::Serialize;
 use symbiont_linux::slow::SlowCpu;
 
-use super::plan::{Grouping, Program};
+use super::plan::{Grouping, SyntheticProgram};
 
 /// How the synthetic benchmark is asked to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ask {
+pub struct SynthArguments {
     /// Threads: the n of the paper.
     pub threads: u32,
     /// Mean length of a phase, in iterations of one thread.
     pub iterations_per_phase: f64,
-    /// How long.
+    /// How long it runs.
     pub time: Duration,
     /// When, since 1970.
     pub start: Duration,
 }
 
 /// The synthetic benchmark's command line.
-pub fn synth(path: &Path, program: Program, ask: Ask) -> Vec<String> {
-    let Ask { threads, iterations_per_phase, time, start } = ask;
+pub fn synth(path: &Path, program: SyntheticProgram, ask: SynthArguments) -> Vec<String> {
+    let SynthArguments { threads, iterations_per_phase, time, start } = ask;
     [
         path.display().to_string(),
         "--json".to_owned(),

@@ -11,10 +11,11 @@ use super::managers::{Managers, managers};
 use super::plan::{BASELINE, Grouping, POLICIES, Part, RunKind, TRIED};
 use super::real::{self, Real};
 use super::record::PhasesRecord;
-use crate::theory::phases as theory;
-use symbiont_campaign::harness::{Check, Error};
+use crate::harness::Check;
+use symbiont_campaign::Error;
 use symbiont_report::metrics;
 use symbiont_report::stats::{self, Estimate};
+use symbiont_report::theory;
 
 /// The CPUs of the machine, as the model sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -63,7 +64,7 @@ pub struct Evaluation {
     /// Each program alone, headline first.
     pub alone: Vec<Alone>,
     /// Each cell in each grouping, headline first.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<PhasesCell>,
     /// The real programs; absent if they were left out.
     pub real: Option<Real>,
     /// What the managers reported, by policy.
@@ -77,7 +78,7 @@ pub struct Evaluation {
 pub struct Alone {
     /// Of which part.
     pub part: Part,
-    /// Which program.
+    /// The program.
     pub ratio: Ratio,
     /// Iterations per second, in units of one thread on the idle machine.
     pub throughput: Estimate,
@@ -87,10 +88,10 @@ pub struct Alone {
 
 /// Two programs side by side in one grouping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct PhasesCell {
     /// Of which part.
     pub part: Part,
-    /// Which programs.
+    /// The programs.
     pub ratios: [Ratio; 2],
     /// In whose sessions.
     pub grouping: Grouping,
@@ -214,14 +215,14 @@ pub fn evaluate(
                 });
             }
             (RunKind::RealAlone | RunKind::RealTogether { .. }, _) => {}
-            _ => return Err(Error::Evaluation(format!("{} has no results", record.run.id()))),
+            _ => return Err(Error::evaluation(format!("{} has no results", record.run.id()))),
         }
     }
     let of_alone = |part: Part, ratio: Ratio| {
         alone
             .get(&(part, ratio.to_string()))
             .map(|runs| runs.progress.as_slice())
-            .ok_or_else(|| Error::Evaluation(format!("no run of {ratio} alone has finished")))
+            .ok_or_else(|| Error::evaluation(format!("no run of {ratio} alone has finished")))
     };
     let mut cells = order
         .iter()
@@ -232,15 +233,15 @@ pub fn evaluate(
             let runs = [BASELINE, TRIED].map(|policy| by_policy.get(policy));
             let [Some(baseline), Some(tried)] = runs else {
                 let cell = format!("{} co-running with {}", ratios[0], ratios[1]);
-                return Err(Error::Evaluation(format!("{cell} has not run under each policy")));
+                return Err(Error::evaluation(format!("{cell} has not run under each policy")));
             };
             cell((*part, *grouping), ratios, references, (baseline, tried), cpus, seed)
         })
         .collect::<Result<Vec<_>, _>>()?;
     // Runs were shuffled; the report is not.
     cells.sort_by(|a, b| {
-        let key = |cell: &Cell| (cell.part, cell.grouping);
-        let shares = |cell: &Cell| cell.ratios.map(|r| -r.parallel_share());
+        let key = |cell: &PhasesCell| (cell.part, cell.grouping);
+        let shares = |cell: &PhasesCell| cell.ratios.map(|r| -r.parallel_share());
         let [a0, a1] = shares(a);
         let [b0, b1] = shares(b);
         key(a).cmp(&key(b)).then(a0.total_cmp(&b0)).then(a1.total_cmp(&b1))
@@ -250,8 +251,8 @@ pub fn evaluate(
         .map(|((part, ratio), runs)| {
             Ok(Alone {
                 part: *part,
-                ratio: ratio.parse().map_err(|error| Error::Evaluation(format!("{error}")))?,
-                throughput: stats::mean_estimate(&runs.throughput).map_err(no_estimate)?,
+                ratio: ratio.parse().map_err(|error| Error::evaluation(format!("{error}")))?,
+                throughput: stats::mean_estimate(&runs.throughput)?,
                 jitter: jitter(&runs.progress, seed)?,
             })
         })
@@ -295,9 +296,9 @@ fn cell(
     (baseline, tried): (&Vec<Pair>, &Vec<Pair>),
     cpus: Cpus,
     seed: u64,
-) -> Result<Cell, Error> {
+) -> Result<PhasesCell, Error> {
     let of = |policy, runs| outcome(policy, runs, ratios, alone, cpus, seed);
-    Ok(Cell {
+    Ok(PhasesCell {
         part,
         ratios,
         grouping,
@@ -316,17 +317,17 @@ fn outcome(
     seed: u64,
 ) -> Result<Outcome, Error> {
     let progress = |slot: usize| progress_of(runs, slot);
-    let speedup =
-        |slot: usize| stats::ratio_of_means(&progress(slot), alone[slot]).map_err(no_estimate);
+    let speedup = |slot: usize| {
+        stats::ratio_of_means(&progress(slot), alone[slot]).map_err(Error::evaluation)
+    };
     let throughput: Vec<f64> = runs.iter().map(|run| run.throughput).collect();
     Ok(Outcome {
         speedup: [speedup(0)?, speedup(1)?],
         jitter: [jitter(&progress(0), seed)?, jitter(&progress(1), seed)?],
         fairness: stats::jackknife(&[runs.len(), alone[0].len(), alone[1].len()], |taken| {
             fairness(runs, alone, taken)
-        })
-        .map_err(no_estimate)?,
-        throughput: stats::mean_estimate(&throughput).map_err(no_estimate)?,
+        })?,
+        throughput: stats::mean_estimate(&throughput)?,
         idle: idle(runs, cpus)?,
         prediction: prediction(scheduler, cpus, ratios),
     })
@@ -350,7 +351,7 @@ fn idle(runs: &[Pair], cpus: Cpus) -> Result<Option<Estimate>, Error> {
     let used: Option<Vec<f64>> = runs.iter().map(|run| run.used).collect();
     used.map(|used| {
         let idle: Vec<f64> = used.iter().map(|used| 1.0 - used / cpus.left).collect();
-        stats::mean_estimate(&idle).map_err(no_estimate)
+        stats::mean_estimate(&idle).map_err(Error::evaluation)
     })
     .transpose()
 }
@@ -370,7 +371,7 @@ fn change(
                 Some(of(run) - of(other))
             })
             .collect();
-        stats::mean_estimate(&by_round).map_err(no_estimate)
+        stats::mean_estimate(&by_round).map_err(Error::evaluation)
     };
     let speedup = |slot: usize| difference(&|run| run.progress[slot] / mean(alone[slot]));
     let throughputs =
@@ -384,10 +385,10 @@ fn change(
         fairness(&rounds.0, alone, taken) - fairness(&rounds.1, alone, taken)
     };
     Ok(Change {
-        fairness: stats::jackknife(&counts, fairer).map_err(no_estimate)?,
+        fairness: stats::jackknife(&counts, fairer)?,
         speedup: [speedup(0)?, speedup(1)?],
         throughput: difference(&|run| run.throughput)?,
-        throughput_ratio: stats::ratio_of_means(&with, &without).map_err(no_estimate)?,
+        throughput_ratio: stats::ratio_of_means(&with, &without)?,
         jitter: [
             jitter_change(baseline, tried, 0, seed)?,
             jitter_change(baseline, tried, 1, seed)?,
@@ -422,7 +423,7 @@ fn jitter_change(
         }
     })
     .map(Some)
-    .map_err(no_estimate)
+    .map_err(Error::evaluation)
 }
 
 /// Jitter from performances: of the times per unit of progress.
@@ -433,7 +434,7 @@ fn jitter(progress: &[f64], seed: u64) -> Result<Option<Estimate>, Error> {
     }
     stats::bootstrap(&times, |times| metrics::jitter(times).unwrap_or(f64::NAN), seed)
         .map(Some)
-        .map_err(no_estimate)
+        .map_err(Error::evaluation)
 }
 
 pub(super) fn prediction(
@@ -483,11 +484,7 @@ fn mean(values: &[f64]) -> f64 {
     stats::mean(values).unwrap_or(f64::NAN)
 }
 
-pub(super) fn no_estimate(error: stats::StatsError) -> Error {
-    Error::Evaluation(error.to_string())
-}
-
-impl Cell {
+impl PhasesCell {
     /// The outcomes with their policies, in the order of tables.
     #[must_use]
     pub fn outcomes(&self) -> [(&'static str, &Outcome); 2] {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::record::PhasesRecord;
-use symbiont_campaign::harness::Managed;
+use crate::harness::ManagerFigures;
 use symbiont_report::stats::{self, Estimate};
 
 /// The managers of all runs under one policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Managers {
-    /// Which policy.
+    /// The policy.
     pub policy: String,
     /// Share of one CPU that the manager took.
     pub cpu_share: Estimate,
@@ -35,7 +35,7 @@ pub struct Managers {
 /// Summed up by policy.
 #[must_use]
 pub fn managers(records: &[PhasesRecord]) -> Vec<Managers> {
-    let mut by_policy: BTreeMap<&str, Vec<(f64, &Managed)>> = BTreeMap::new();
+    let mut by_policy: BTreeMap<&str, Vec<(f64, &ManagerFigures)>> = BTreeMap::new();
     for record in records {
         if let (Some((policy, _)), Some(reported)) = (record.run.what.managed(), &record.managed) {
             by_policy.entry(policy).or_default().push((record.wall_s, reported));
@@ -44,8 +44,8 @@ pub fn managers(records: &[PhasesRecord]) -> Vec<Managers> {
     by_policy.into_iter().rev().filter_map(|(policy, runs)| sum_up(policy, &runs)).collect()
 }
 
-fn sum_up(policy: &str, runs: &[(f64, &Managed)]) -> Option<Managers> {
-    let mean = |of: &dyn Fn(f64, &Managed) -> f64| {
+fn sum_up(policy: &str, runs: &[(f64, &ManagerFigures)]) -> Option<Managers> {
+    let mean = |of: &dyn Fn(f64, &ManagerFigures) -> f64| {
         let values: Vec<f64> =
             runs.iter().map(|(wall_s, reported)| of(*wall_s, reported)).collect();
         stats::mean_estimate(&values).ok()

@@ -2,10 +2,10 @@
 
 use symbiont_synth::Ratio;
 
-use super::evaluate::{Cell, Evaluation, Outcome, label};
-use super::plan::{Grouping, Part, Size};
+use super::evaluate::{Evaluation, Outcome, PhasesCell, label};
+use super::plan::{Grouping, Part, PhasesSize};
 use super::sentence::sentence;
-use symbiont_campaign::harness::Check;
+use crate::harness::Check;
 use symbiont_report::{Axis, Block, Chart, Dots, Mark, Matrix, Plot, Report, Series};
 
 use symbiont_report::stats::Estimate;
@@ -17,7 +17,7 @@ pub(super) use tables::used_alone;
 
 /// The report of a campaign, without facts.
 #[must_use]
-pub fn page(evaluation: &Evaluation, size: &Size) -> Report {
+pub fn page(evaluation: &Evaluation, size: &PhasesSize) -> Report {
     let mut report = Report::new(
         "Serial phases first",
         "What a serial thread gains from a core of its own, and what that costs the others: \
@@ -26,7 +26,7 @@ pub fn page(evaluation: &Evaluation, size: &Size) -> Report {
     report.blocks.extend(sentence(evaluation).map(Block::Prose));
     report.push(Block::Heading("What it has to show".to_owned()));
     report.push(Check::table(&evaluation.checks));
-    let headline: Vec<&Cell> = of_part(evaluation, Part::Headline);
+    let headline: Vec<&PhasesCell> = of_part(evaluation, Part::Headline);
     if !headline.is_empty() {
         report.push(Block::Heading("A parallel program co-running with a serial one".to_owned()));
         report.push(Block::Prose(HEADLINE.to_owned()));
@@ -52,7 +52,7 @@ pub fn page(evaluation: &Evaluation, size: &Size) -> Report {
         report.push(Block::Prose(matrix_text(matrix.len(), size)));
         report.push(tables::summary(&matrix, evaluation.cpus));
         for grouping in Grouping::ALL {
-            let cells: Vec<&Cell> =
+            let cells: Vec<&PhasesCell> =
                 matrix.iter().filter(|cell| cell.grouping == grouping).copied().collect();
             if cells.is_empty() {
                 continue;
@@ -95,7 +95,7 @@ pub fn page(evaluation: &Evaluation, size: &Size) -> Report {
 }
 
 /// A policy's name and how to find its outcome.
-type Pick = fn(&Cell) -> &Outcome;
+type Pick = fn(&PhasesCell) -> &Outcome;
 const POLICY_OUTCOMES: [(&str, Pick); 2] =
     [("stay", |cell| &cell.baseline), ("phases", |cell| &cell.tried)];
 
@@ -134,7 +134,7 @@ mixed cells it also holds what different seeds do from round to round, under bot
 Predictions for mixed programs combine the paper's per-state speedups by a chain of joint states \
 with exponential phase lengths; that step is ours, not the paper's.";
 
-fn matrix_text(cells: usize, size: &Size) -> String {
+fn matrix_text(cells: usize, size: &PhasesSize) -> String {
     format!(
         "{cells} cells with {} runs of each policy. With 95 % intervals about one cell in forty \
          would seem worse, and as many better, if the policies were the same: judge single cells \
@@ -144,11 +144,11 @@ fn matrix_text(cells: usize, size: &Size) -> String {
     )
 }
 
-fn of_part(evaluation: &Evaluation, part: Part) -> Vec<&Cell> {
+fn of_part(evaluation: &Evaluation, part: Part) -> Vec<&PhasesCell> {
     evaluation.cells.iter().filter(|cell| cell.part == part).collect()
 }
 
-fn speedup_plot(cells: &[&Cell]) -> Plot {
+fn speedup_plot(cells: &[&PhasesCell]) -> Plot {
     let chart = Dots {
         mark: Mark::Dot,
         axis: Axis::new("Speedup (1 = as fast as alone)"),
@@ -174,7 +174,7 @@ fn speedup_plot(cells: &[&Cell]) -> Plot {
 }
 
 /// Absent when no cell was run twice.
-fn jitter_plot(cells: &[&Cell]) -> Option<Plot> {
+fn jitter_plot(cells: &[&PhasesCell]) -> Option<Plot> {
     let series = POLICY_OUTCOMES.map(|(policy, pick)| Series {
         name: policy.to_owned(),
         values: each(cells, |cell, slot| pick(cell).jitter[slot]),
@@ -199,16 +199,16 @@ fn jitter_plot(cells: &[&Cell]) -> Option<Plot> {
     ))
 }
 
-fn categories(cells: &[&Cell]) -> Vec<String> {
+fn categories(cells: &[&PhasesCell]) -> Vec<String> {
     each(cells, |cell, slot| format!("{}, {}", label(cell.ratios[slot]), cell.grouping.name()))
 }
 
 /// A value for each program of each cell.
-fn each<T>(cells: &[&Cell], of: impl Fn(&Cell, usize) -> T) -> Vec<T> {
+fn each<T>(cells: &[&PhasesCell], of: impl Fn(&PhasesCell, usize) -> T) -> Vec<T> {
     cells.iter().flat_map(|cell| [of(cell, 0), of(cell, 1)]).collect()
 }
 
-fn throughput_matrix(grouping: Grouping, cells: &[&Cell], ratios: &[Ratio]) -> Plot {
+fn throughput_matrix(grouping: Grouping, cells: &[&PhasesCell], ratios: &[Ratio]) -> Plot {
     let figure = |row: Ratio, column: Ratio| {
         find(cells, row, column).map(|(cell, _)| cell.change.throughput_ratio)
     };
@@ -225,7 +225,7 @@ fn speedup_matrix(
     grouping: Grouping,
     policy: &str,
     pick: Pick,
-    cells: &[&Cell],
+    cells: &[&PhasesCell],
     ratios: &[Ratio],
 ) -> Plot {
     let figure = |row: Ratio, column: Ratio| {
@@ -245,7 +245,11 @@ fn speedup_matrix(
 }
 
 /// The cell of two programs, and the slot of the first.
-fn find<'a>(cells: &[&'a Cell], row: Ratio, column: Ratio) -> Option<(&'a Cell, usize)> {
+fn find<'a>(
+    cells: &[&'a PhasesCell],
+    row: Ratio,
+    column: Ratio,
+) -> Option<(&'a PhasesCell, usize)> {
     cells.iter().find_map(|cell| match cell.ratios {
         [a, b] if (a, b) == (row, column) => Some((*cell, 0)),
         [a, b] if (b, a) == (row, column) => Some((*cell, 1)),

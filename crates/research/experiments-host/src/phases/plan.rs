@@ -8,6 +8,7 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 use symbiont_campaign::Repeats;
+use symbiont_report::theory::NINE;
 use symbiont_synth::Ratio;
 
 /// The policy that the others are compared with.
@@ -17,10 +18,7 @@ pub const TRIED: &str = "phases";
 /// Both, in the order of tables.
 pub const POLICIES: [&str; 2] = [BASELINE, TRIED];
 
-/// The paper's ratios (Table 4).
-pub const NINE: [&str; 9] = ["inf:1", "8:1", "4:1", "2:1", "1:1", "1:2", "1:4", "1:8", "1:inf"];
-
-/// A change of the serial program's speedup that is none of interest.
+/// The largest change of the serial program's speedup that is of no interest.
 const NARROW: f64 = 0.03;
 
 /// Time that a run takes besides its measurement: starting, enrolling, ending.
@@ -28,7 +26,7 @@ const AROUND: Duration = Duration::from_millis(550);
 
 /// How large it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Size {
+pub struct PhasesSize {
     /// Rounds of the headline cell, (∞:1) co-running with (1:∞).
     pub headline_rounds: u32,
     /// Fewest of them, after which none follows once the serial program is decided; absent: all of them.
@@ -49,7 +47,7 @@ pub struct Size {
     pub real_time: Duration,
 }
 
-impl Size {
+impl PhasesSize {
     /// Nine minutes.
     #[must_use]
     pub fn full() -> Self {
@@ -191,26 +189,26 @@ impl Part {
 
 /// One synthetic program.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Program {
+pub struct SyntheticProgram {
     /// Parallel to serial work.
     pub ratio: Ratio,
     /// Seed of its phases.
     pub seed: u64,
 }
 
-/// What runs.
+/// What a run measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
     /// One program, not managed.
     Alone {
-        /// Which.
-        program: Program,
+        /// The program.
+        program: SyntheticProgram,
     },
     /// Two programs side by side, managed.
     Together {
-        /// Which.
-        programs: [Program; 2],
+        /// The programs.
+        programs: [SyntheticProgram; 2],
         /// By which policy.
         policy: String,
         /// In whose sessions.
@@ -249,7 +247,7 @@ pub struct Run {
     pub round: u32,
     /// How long it measures; of real programs, what the serial one takes alone.
     pub time: Duration,
-    /// What runs.
+    /// What it measures.
     pub what: RunKind,
 }
 
@@ -286,7 +284,7 @@ impl fmt::Display for Run {
 
 /// All runs of a campaign in the order in which they are to be carried out.
 #[must_use]
-pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
+pub fn plan(size: &PhasesSize, seed: u64) -> Vec<Run> {
     let mut rng = Pcg64::seed_from_u64(seed);
     let mut runs = Vec::new();
     let headline = [Ratio::PARALLEL, Ratio::SERIAL];
@@ -331,7 +329,8 @@ fn one_round(
 ) -> Vec<Run> {
     let mut runs = Vec::new();
     // Seeds stay below 2⁵³, so that any reader of JSON gets them right.
-    let mut program = |ratio: Ratio| Program { ratio, seed: u64::from(rng.random::<u32>()) };
+    let mut program =
+        |ratio: Ratio| SyntheticProgram { ratio, seed: u64::from(rng.random::<u32>()) };
     for &ratio in ratios {
         let what = RunKind::Alone { program: program(ratio) };
         runs.push(Run { part, round, time, what });
@@ -369,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_round_holds_each_run_once() {
-        let size = Size::full();
+        let size = PhasesSize::full();
         let runs = plan(&size, 1);
         let ids: BTreeSet<String> = runs.iter().map(Run::id).collect();
         assert_eq!(ids.len(), runs.len());
@@ -390,11 +389,11 @@ mod tests {
     #[test]
     fn parts_that_are_not_asked_for_are_left_out() {
         let parts = [Part::Headline, Part::Matrix, Part::Real];
-        let whole = plan(&Size::short(), 1);
-        assert_eq!(plan(&Size::short().only(&[]), 1), whole);
-        assert_eq!(plan(&Size::short().only(&parts), 1), whole);
+        let whole = plan(&PhasesSize::short(), 1);
+        assert_eq!(plan(&PhasesSize::short().only(&[]), 1), whole);
+        assert_eq!(plan(&PhasesSize::short().only(&parts), 1), whole);
         for part in parts {
-            let some = plan(&Size::short().only(&[part]), 1);
+            let some = plan(&PhasesSize::short().only(&[part]), 1);
             assert_eq!(some.len(), whole.iter().filter(|run| run.part == part).count());
             assert!(some.iter().all(|run| run.part == part));
         }
@@ -402,7 +401,7 @@ mod tests {
 
     #[test]
     fn policies_meet_the_same_programs() {
-        let runs = plan(&Size::full(), 1);
+        let runs = plan(&PhasesSize::full(), 1);
         for (i, run) in runs.iter().enumerate() {
             let RunKind::Together { programs, .. } = &run.what else { continue };
             for other in runs.iter().skip(i) {
@@ -417,14 +416,14 @@ mod tests {
 
     #[test]
     fn a_seed_fixes_the_plan() {
-        assert_eq!(plan(&Size::full(), 7), plan(&Size::full(), 7));
-        assert_ne!(plan(&Size::full(), 7), plan(&Size::full(), 8));
+        assert_eq!(plan(&PhasesSize::full(), 7), plan(&PhasesSize::full(), 7));
+        assert_ne!(plan(&PhasesSize::full(), 7), plan(&PhasesSize::full(), 8));
     }
 
     #[test]
     fn the_order_within_a_round_is_random() {
         let first_is_alone = (0..20)
-            .map(|seed| plan(&Size::short(), seed))
+            .map(|seed| plan(&PhasesSize::short(), seed))
             .filter(|runs| matches!(runs.first().map(|r| &r.what), Some(RunKind::Alone { .. })))
             .count();
         assert!((1..20).contains(&first_is_alone));
@@ -432,22 +431,22 @@ mod tests {
 
     #[test]
     fn the_sizes_hold_all_their_ratios() {
-        assert_eq!(Size::full().matrix_ratios.len(), 3);
-        assert_eq!(Size::short().matrix_ratios.len(), 3);
-        assert_eq!(Size::short().with_all_ratios().matrix_ratios.len(), 9);
+        assert_eq!(PhasesSize::full().matrix_ratios.len(), 3);
+        assert_eq!(PhasesSize::short().matrix_ratios.len(), 3);
+        assert_eq!(PhasesSize::short().with_all_ratios().matrix_ratios.len(), 9);
     }
 
     #[test]
     fn the_sizes_take_what_they_say() {
-        let minutes = |size: &Size| estimate(&plan(size, 1)).as_secs_f64() / 60.0;
-        assert!(minutes(&Size::full()) < 10.0);
-        assert!(minutes(&Size::full().with_all_ratios()) < 10.0);
-        assert!(minutes(&Size::short()) < 3.0);
+        let minutes = |size: &PhasesSize| estimate(&plan(size, 1)).as_secs_f64() / 60.0;
+        assert!(minutes(&PhasesSize::full()) < 10.0);
+        assert!(minutes(&PhasesSize::full().with_all_ratios()) < 10.0);
+        assert!(minutes(&PhasesSize::short()) < 3.0);
     }
 
     #[test]
     fn names_fit_for_folders() {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
-        assert!(plan(&Size::full(), 1).iter().all(|run| run.id().chars().all(allowed)));
+        assert!(plan(&PhasesSize::full(), 1).iter().all(|run| run.id().chars().all(allowed)));
     }
 }

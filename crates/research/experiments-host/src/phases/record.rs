@@ -5,12 +5,12 @@ use symbiont_synth::Report;
 
 use super::plan::Run;
 use super::real::Timed;
-use symbiont_campaign::harness::Managed;
+use crate::harness::ManagerFigures;
 
 /// One finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhasesRecord {
-    /// Which run.
+    /// The run.
     pub run: Run,
     /// Seconds that it took, with everything around it.
     pub wall_s: f64,
@@ -20,7 +20,7 @@ pub struct PhasesRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<Timed>,
     /// What the manager reported; absent for runs alone.
-    pub managed: Option<Managed>,
+    pub managed: Option<ManagerFigures>,
 }
 
 /// All synthetic runs as a CSV table: a line for each program of each run.

@@ -2,7 +2,7 @@
 
 use symbiont_synth::Ratio;
 
-use super::evaluate::{Cell, Evaluation};
+use super::evaluate::{Evaluation, PhasesCell};
 use super::page::used_alone;
 use super::plan::{Grouping, Part};
 
@@ -13,7 +13,7 @@ const LITTLE: f64 = 0.1;
 #[must_use]
 pub fn sentence(evaluation: &Evaluation) -> Option<String> {
     let in_one_session =
-        |cell: &&Cell| cell.part == Part::Headline && cell.grouping == Grouping::OneSession;
+        |cell: &&PhasesCell| cell.part == Part::Headline && cell.grouping == Grouping::OneSession;
     let cell = evaluation.cells.iter().find(in_one_session)?;
     let serial = cell.ratios.iter().position(|ratio| *ratio == Ratio::SERIAL)?;
     let parallel = 1 - serial;

@@ -7,8 +7,8 @@ use symbiont_synth::{Ratio, Report};
 
 use super::plan::{BASELINE, TRIED};
 use super::*;
-use symbiont_campaign::harness::stand_in::script;
-use symbiont_campaign::harness::{Error, Programs, Progress, Verdict};
+use crate::harness::{Programs, Verdict, stand_in::script};
+use symbiont_campaign::{Error, Progress};
 use symbiont_report;
 
 const RATE: f64 = 1e6;
@@ -37,7 +37,7 @@ fn records(of: impl Fn(&str, Grouping, Ratio, Ratio) -> f64) -> Vec<PhasesRecord
 
 /// The same, with the round as well.
 fn records_by_round(of: impl Fn(u32, &str, Grouping, Ratio, Ratio) -> f64) -> Vec<PhasesRecord> {
-    let size = Size {
+    let size = PhasesSize {
         headline_rounds: 6,
         headline_least: None,
         headline_time: Duration::from_secs(1),
@@ -112,7 +112,7 @@ fn few() -> Vec<PhasesRecord> {
     runs
 }
 
-fn headline(evaluation: &Evaluation, grouping: Grouping) -> &evaluate::Cell {
+fn headline(evaluation: &Evaluation, grouping: Grouping) -> &evaluate::PhasesCell {
     evaluation
         .cells
         .iter()
@@ -120,7 +120,7 @@ fn headline(evaluation: &Evaluation, grouping: Grouping) -> &evaluate::Cell {
         .unwrap()
 }
 
-fn verdict<'a>(evaluation: &'a Evaluation, words: &str) -> &'a symbiont_campaign::harness::Check {
+fn verdict<'a>(evaluation: &'a Evaluation, words: &str) -> &'a crate::harness::Check {
     evaluation.checks.iter().find(|check| check.requirement.contains(words)).unwrap()
 }
 
@@ -240,7 +240,7 @@ fn missing_runs_are_an_error_that_says_which() {
 fn one_cpu_has_no_model_and_still_a_report() {
     let evaluation = evaluate(&few(), Cpus::alike(1), RATE, 1).unwrap();
     assert!(evaluation.cells.iter().all(|cell| cell.tried.prediction.is_none()));
-    page::page(&evaluation, &Size::short()).html().unwrap();
+    page::page(&evaluation, &PhasesSize::short()).html().unwrap();
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn cpu_time_that_neither_program_used_is_idle() {
 fn a_disturbed_machine_is_reported() {
     let warns = |rate: f64| {
         let evaluation = evaluate(&few(), Cpus::alike(2), rate, 1).unwrap();
-        let blocks = page::page(&evaluation, &Size::short()).blocks;
+        let blocks = page::page(&evaluation, &PhasesSize::short()).blocks;
         blocks.iter().any(|block| matches!(block, symbiont_report::Block::Warning(_)))
     };
     assert!(!warns(RATE));
@@ -291,7 +291,7 @@ fn a_disturbed_machine_is_reported() {
 #[test]
 fn the_report_holds_checks_plots_and_matrices() {
     let folder = tempfile::tempdir().unwrap();
-    page::page(predicted(), &Size::short()).write(folder.path()).unwrap();
+    page::page(predicted(), &PhasesSize::short()).write(folder.path()).unwrap();
     for file in [
         "index.html",
         "report.json",
@@ -363,7 +363,7 @@ fn stand_ins(folder: &Path) -> Programs {
 }
 
 fn options(folder: &Path) -> PhasesOptions {
-    let size = Size {
+    let size = PhasesSize {
         headline_rounds: 2,
         headline_least: None,
         headline_time: Duration::from_millis(10),
@@ -546,7 +546,7 @@ fn a_quick_look_at_a_machine_that_becomes_too_busy_tells_of_the_rounds_that_are_
 fn a_quick_look_ends_when_the_serial_program_is_decided() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = options(folder.path());
-    options.size = Size { headline_rounds: 4, headline_least: Some(2), ..options.size };
+    options.size = PhasesSize { headline_rounds: 4, headline_least: Some(2), ..options.size };
     options.size = options.size.only(&[Part::Headline]);
     let mut watcher = Watcher::default();
     run(&options, &mut watcher).unwrap();

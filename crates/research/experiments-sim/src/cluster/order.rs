@@ -1,4 +1,4 @@
-//! Which jobs start now: in the order of the queue, filled in, or by partners.
+//! Which jobs start now: in the order of the queue, with later jobs filled in (backfilling), or by partners.
 
 use symbiont_jobs::{Job, Node, Predict, Rules, choose};
 

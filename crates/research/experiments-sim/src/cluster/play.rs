@@ -42,9 +42,9 @@ impl Running {
     }
 }
 
-/// What came out.
+/// The result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Played {
+pub struct ClusterOutcome {
     /// Start and end of each job, s.
     pub times_s: Vec<(f64, f64)>,
     /// Mean of time on the node / time alone.
@@ -65,7 +65,7 @@ pub fn play<P: Predict>(
     cluster: &Cluster<'_>,
     workload: &[QueuedJob],
     scheduler: &Scheduler<'_, P>,
-) -> Played {
+) -> ClusterOutcome {
     let mut run = Run::new(cluster, workload);
     let mut now = workload.iter().map(|job| job.submitted_s).fold(f64::INFINITY, f64::min);
     while run.ended < workload.len() {
@@ -201,13 +201,13 @@ impl<'r> Run<'r> {
         self.running[node] = left;
     }
 
-    fn played(self) -> Played {
+    fn played(self) -> ClusterOutcome {
         let count = self.workload.len().max(1) as f64;
         let jobs = || self.workload.iter().zip(&self.times_s);
         let waits = || jobs().map(|(job, (start, _))| start - job.submitted_s);
         let first = self.workload.iter().map(|job| job.submitted_s).fold(f64::INFINITY, f64::min);
         let last = self.times_s.iter().map(|(_, end)| *end).fold(0.0, f64::max);
-        Played {
+        ClusterOutcome {
             slowdown: jobs().map(|(job, (start, end))| (end - start) / job.run_s).sum::<f64>()
                 / count,
             wait_s: [waits().sum::<f64>() / count, waits().fold(0.0, f64::max)],

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 use symbiont_policy::Variant;
 
-use symbiont_report::published::hysched::{Mix, TABLE_1};
+use symbiont_report::published::navarro::{Mix, TABLE_1};
 
 /// Mixes of the paper's Fig. 2.
 const MIXES: usize = 13;

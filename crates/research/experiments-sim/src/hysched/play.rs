@@ -15,8 +15,8 @@ use symbiont_topology::CpuSet;
 
 use super::plan::{Contender, Part, Run, Size, Start};
 use super::watch::{self, Alone, Pairs};
-use crate::{Once, Runner, Setup, Shuffled, SimulateError};
-use symbiont_campaign::Finished;
+use crate::{RunOutcome, Runner, Setup, Shuffled, SimulateError};
+use symbiont_campaign::FinishedRun;
 
 /// What a run gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,9 +58,9 @@ impl PairStp {
     }
 
     /// Of finished runs of pairs.
-    pub fn of_runs(finished: &[Finished<Run, HyschedRecord>]) -> Self {
+    pub fn of_runs(finished: &[FinishedRun<Run, HyschedRecord>]) -> Self {
         let mut all = Self::default();
-        for Finished { run, record } in finished {
+        for FinishedRun { run, record } in finished {
             if let (Part::Pair, [one, other], Some(stp)) =
                 (run.scene.part, &run.scene.programs[..], record.stp())
             {
@@ -132,7 +132,7 @@ impl<'a, 'p> Player<'a, 'p> {
             }
             Ok(())
         })?;
-        let Once { speedups, length_s, quanta, moves, unsettled, findings } = once;
+        let RunOutcome { speedups, length_s, quanta, moves, unsettled, findings } = once;
         Ok(HyschedRecord {
             speedups,
             length_s,

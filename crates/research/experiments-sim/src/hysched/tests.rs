@@ -13,7 +13,7 @@ use symbiont_topology::Topology;
 
 use super::*;
 use crate::{Library, Shuffled};
-use symbiont_campaign::{Finished, Metric, carry_out};
+use symbiont_campaign::{FinishedRun, Metric, carry_out};
 
 fn tiny() -> Size {
     Size {
@@ -27,7 +27,7 @@ fn tiny() -> Size {
     }
 }
 
-fn finished(folder: &Path, size: &Size) -> Vec<Finished<Run, HyschedRecord>> {
+fn finished(folder: &Path, size: &Size) -> Vec<FinishedRun<Run, HyschedRecord>> {
     let library = Library::open(Path::new("/nonexistent")).unwrap();
     let needed = size.needed();
     let profiles = library.load_all(needed.iter().map(String::as_str)).unwrap();

@@ -9,8 +9,7 @@ use symbiont_sim_fast::fast::TableBuilder;
 
 use super::plan::{Contender, Run, Size, plan};
 use super::play::{HyschedRecord, PairStp, Player, cost};
-use symbiont_campaign::harness::Error;
-use symbiont_campaign::{Done, Experiment};
+use symbiont_campaign::{Error, Experiment, FinishedRunOf};
 
 /// Hy-Sched on a simulated machine.
 pub struct Trial<'a, 'p> {
@@ -53,7 +52,7 @@ impl Experiment for Trial<'_, '_> {
     }
 
     /// All but exact matching, then that, as it rests on the pairs.
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         let all = plan(self.player.size, self.player.seed);
         let (matched, others): (Vec<Run>, Vec<Run>) =
             all.into_iter().partition(|run| run.contender == Contender::Matched);

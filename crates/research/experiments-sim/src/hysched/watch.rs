@@ -7,7 +7,7 @@ use symbiont_machine::{Machine, Target, ThreadId};
 use symbiont_policy::{Variant, dominant};
 use symbiont_topology::CoreId;
 
-use crate::Steered;
+use crate::SimController;
 
 /// What was seen of a program by itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl Seen {
 pub(super) type Pairs = BTreeMap<(String, String), u64>;
 
 /// Adds which threads share a core after the last decision, by their categories.
-pub(super) fn pairs(controller: &Steered<'_, '_>, variant: Variant, pairs: &mut Pairs) {
+pub(super) fn pairs(controller: &SimController<'_, '_>, variant: Variant, pairs: &mut Pairs) {
     let Some(step) = controller.last() else { return };
     let topology = controller.machine().topology();
     let mut cores: BTreeMap<CoreId, Vec<&ThreadId>> = BTreeMap::new();
@@ -82,7 +82,7 @@ struct Variants {
 
 impl Sums {
     /// Adds the last quantum.
-    pub fn add(&mut self, controller: &Steered<'_, '_>) {
+    pub fn add(&mut self, controller: &SimController<'_, '_>) {
         let Some(step) = controller.last() else { return };
         let Some(measured) = step.measurements.values().next() else { return };
         let Some(ipc) = measured.value("ipc") else { return };

@@ -18,10 +18,9 @@ use symbiont_sim_fast::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::{Core, PuId};
 
-use super::plan::{MACHINES, Run};
+use super::plan::{BASELINE, MACHINES, Run};
 use crate::SimulateError;
-use symbiont_campaign::harness::Error;
-use symbiont_experiments_host::phases::plan::BASELINE;
+use symbiont_campaign::Error;
 
 /// Phases' time that a cycle takes on average, as in our benchmark.
 const PHASES: f64 = 2.0;
@@ -57,10 +56,9 @@ pub struct PhasesRecord {
 /// # Errors
 /// When one cannot run the profile.
 pub fn stages(profile: &Profile) -> Result<Vec<CalibratedMachine<'_>>, Error> {
-    let no_result = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
     let machine_under_test = |(name, _): &(&str, f64)| {
-        let description = Description::named(name).map_err(|error| no_result(&error))?;
-        CalibratedMachine::new(description, profile).map_err(|error| no_result(&error))
+        let description = Description::named(name).map_err(Error::evaluation)?;
+        CalibratedMachine::new(description, profile).map_err(Error::evaluation)
     };
     MACHINES.iter().map(machine_under_test).collect()
 }

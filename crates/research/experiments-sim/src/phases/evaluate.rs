@@ -7,17 +7,16 @@ use symbiont_synth::Ratio;
 
 use super::carry_out::PhasesRecord;
 use super::plan::{CORES, MACHINES, Part, Run, RunKind};
-use symbiont_campaign::Finished;
-use symbiont_campaign::harness::Error;
-use symbiont_experiments_host::theory::phases as theory;
+use symbiont_campaign::{Error, FinishedRun};
 use symbiont_report::metrics;
-use symbiont_report::stats::{self, Estimate, StatsError, mean};
+use symbiont_report::stats::{self, Estimate, mean};
+use symbiont_report::theory;
 
 /// Finished runs, with the a of each machine and the seed of the bootstraps.
 #[derive(Debug, Clone, Copy)]
 pub struct Runs<'r> {
     /// The runs.
-    pub finished: &'r [Finished<Run, PhasesRecord>],
+    pub finished: &'r [FinishedRun<Run, PhasesRecord>],
     /// How many times as fast as the others the large core is, by machine.
     pub factors: &'r [f64],
     /// Seed of the bootstraps.
@@ -38,10 +37,6 @@ pub struct Pair {
 /// A figure of a pair under a contender, over some of its rounds.
 pub type Figure = fn(&Pair, &str, &[usize]) -> f64;
 
-fn no_estimate(error: StatsError) -> Error {
-    Error::Evaluation(error.to_string())
-}
-
 impl<'r> Runs<'r> {
     /// Records of a part, by round.
     fn of(
@@ -49,7 +44,7 @@ impl<'r> Runs<'r> {
         (part, machine, cores): (Part, usize, u32),
         what: &RunKind,
     ) -> Vec<&'r PhasesRecord> {
-        let is = |finished: &&Finished<Run, PhasesRecord>| {
+        let is = |finished: &&FinishedRun<Run, PhasesRecord>| {
             let run = &finished.run;
             (run.part, run.machine, run.cores) == (part, machine, cores) && run.what == *what
         };
@@ -85,7 +80,7 @@ impl<'r> Runs<'r> {
             .map_or(1.0, |model| model.performance_alone(theory::Phase::Serial));
         let runs = self.of((Part::Cores, machine, cores), &what);
         let speedups = runs.iter().filter_map(|run| Some(run.performance.get(1)? / alone));
-        stats::mean_estimate(&speedups.collect::<Vec<_>>()).map_err(no_estimate)
+        stats::mean_estimate(&speedups.collect::<Vec<_>>()).map_err(Error::evaluation)
     }
 
     /// All pairs of the matrix on a machine with an OS, each program with itself too.
@@ -103,7 +98,7 @@ impl<'r> Runs<'r> {
             let runs = self.of(place, &RunKind::Alone { ratio, os });
             let all: Vec<f64> =
                 runs.iter().filter_map(|r| r.performance.first().copied()).collect();
-            let missing = || Error::Evaluation(format!("no run of {ratio} alone has finished"));
+            let missing = || Error::evaluation(format!("no run of {ratio} alone has finished"));
             mean(&all).ok_or_else(missing)
         };
         let mut pairs = Vec::new();
@@ -142,7 +137,7 @@ impl<'r> Runs<'r> {
             };
             sum(to) / sum(from) - 1.0
         };
-        stats::over_rounds(rounds.unwrap_or_default(), self.seed, figure).map_err(no_estimate)
+        stats::over_rounds(rounds.unwrap_or_default(), self.seed, figure).map_err(Error::evaluation)
     }
 
     /// Mean over pairs of what `of` makes of each and of the rounds drawn; rounds are drawn anew for the
@@ -160,7 +155,7 @@ impl<'r> Runs<'r> {
             let values: Vec<f64> = pairs.iter().map(|pair| of(pair, drawn)).collect();
             mean(&values).unwrap_or(f64::NAN)
         };
-        stats::over_rounds(rounds.unwrap_or_default(), self.seed, figure).map_err(no_estimate)
+        stats::over_rounds(rounds.unwrap_or_default(), self.seed, figure).map_err(Error::evaluation)
     }
 }
 

@@ -9,10 +9,14 @@ use serde::{Deserialize, Serialize};
 use symbiont_sim_fast::machine::Generation;
 use symbiont_synth::Ratio;
 
-use symbiont_experiments_host::phases::plan::{BASELINE, NINE, TRIED, ratios};
+use symbiont_report::theory::NINE;
 
 /// The machines, and how many times as fast as the others one of their cores is.
 pub const MACHINES: [(&str, f64); 2] = [("morad-8-symmetric", 1.0), ("morad-8-asymmetric", 2.0)];
+/// The policy that leaves all to the OS.
+pub const BASELINE: &str = "stay";
+/// The policy of the paper.
+const TRIED: &str = "phases";
 /// What is compared, the baseline first: policies, with their parameters behind them.
 pub const CONTENDERS: [&str; 3] = [BASELINE, TRIED, "phases seniority=0s"];
 /// Under which schedulers of the OS: the paper's is Linux 2.6.18.
@@ -21,6 +25,11 @@ pub const SYSTEMS: [Generation; 2] = [Generation::Older, Generation::Today];
 const PHASE: Duration = Duration::from_millis(200);
 /// Cores of these machines.
 pub const CORES: u32 = 8;
+
+/// Ratios from labels that are known to be good (`the_sizes_hold_all_their_ratios`).
+pub fn ratios(labels: &[&str]) -> Vec<Ratio> {
+    labels.iter().filter_map(|label| label.parse().ok()).collect()
+}
 
 /// How large an experiment is. Times are simulated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

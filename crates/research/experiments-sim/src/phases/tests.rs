@@ -13,16 +13,15 @@ use symbiont_sim_fast::program::{Alternating, Program, Shape};
 use symbiont_synth::Ratio;
 use symbiont_topology::{CoreKind, CpuSet};
 
-use super::plan::CORES;
+use super::plan::{CORES, ratios};
 use super::{
     CONTENDERS, CalibratedMachine, Pair, Part, PhasesRecord, Run, RunKind, Runs, SYSTEMS, Size,
     plan, stages,
 };
 use crate::Library;
-use symbiont_campaign::Finished;
-use symbiont_experiments_host::phases::plan::ratios;
-use symbiont_experiments_host::seniority::{Judged, Story, judge};
-use symbiont_experiments_host::theory::phases::{JointState, Scheduler, speedups};
+use crate::turns::{Story, Turns};
+use symbiont_campaign::FinishedRun;
+use symbiont_report::theory::{JointState, Scheduler, speedups};
 
 fn calculation() -> Profile {
     Library::default().load("synthetic-integer").unwrap()
@@ -77,7 +76,7 @@ fn serial_phases_first_gain_on_eight_simulated_cores() {
     let stages = stages(&profile).unwrap();
     let finish = |run: Run| {
         let record: PhasesRecord = stages[run.machine].carry_out(&run).unwrap();
-        Finished { run, record }
+        FinishedRun { run, record }
     };
     let finished: Vec<_> = plan(&small(), 1).into_iter().map(finish).collect();
     let factors: Vec<f64> = stages.iter().map(CalibratedMachine::factor).collect();
@@ -130,7 +129,7 @@ fn without_serial_phases_there_is_no_gain() {
 }
 
 /// What becomes of programs on two cores over some seconds, with turns of a timeout.
-fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
+fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Turns {
     let profile = calculation();
     let builder = TableBuilder::new(Description::named("morad-8-symmetric").unwrap());
     // Phases that do not end.
@@ -166,7 +165,7 @@ fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Judged {
         story.add(&step.sample, &step.placement);
         controller.machine_mut().wait(entry.quantum).unwrap();
     }
-    judge(&story.moments, &all).unwrap()
+    story.turns(&all)
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn machine(caches: [&str; 2]) -> Description {
 
 /// STP of four programs that follow pointers through 640 KB, and four that need no cache. The cycle level takes too
 /// long for the seconds that programs must be seen for.
-fn stp(caches: [&str; 2], policy: &str, shown: Shown) -> f64 {
+fn stp(caches: [&str; 2], policy: &str, shown: ShownMeasurements) -> f64 {
     let workload = Workload::from_list("synthetic-chasing*4,synthetic-integer*4").unwrap();
     let mut profiles = profiles(&workload);
     profiles.insert("synthetic-chasing".to_owned(), pointer_chasing(10_000));
@@ -45,15 +45,19 @@ fn stp(caches: [&str; 2], policy: &str, shown: Shown) -> f64 {
 #[test]
 fn programs_that_miss_gain_by_the_larger_cache() {
     let unequal = ["3M", "1M"];
-    let (stay, auto) = (stp(unequal, "stay", Shown::Own), stp(unequal, "auto", Shown::Own));
+    let (stay, auto) = (
+        stp(unequal, "stay", ShownMeasurements::Own),
+        stp(unequal, "auto", ShownMeasurements::Own),
+    );
     assert!(auto > 1.1 * stay && auto > 7.6, "of 8: {auto} {stay}");
-    let shuffled = stp(unequal, "auto", Shown::Shuffled);
+    let shuffled = stp(unequal, "auto", ShownMeasurements::Shuffled);
     assert!(shuffled - stay < 0.4 * (auto - stay), "{shuffled} {auto} {stay}");
 }
 
 #[test]
 fn equal_caches_give_nothing_to_gain() {
     let equal = ["2M", "2M"];
-    let (stay, auto) = (stp(equal, "stay", Shown::Own), stp(equal, "auto", Shown::Own));
+    let (stay, auto) =
+        (stp(equal, "stay", ShownMeasurements::Own), stp(equal, "auto", ShownMeasurements::Own));
     assert!((auto - stay).abs() < 0.02 * stay, "{auto} {stay}");
 }

@@ -11,12 +11,13 @@ use symbiont_model::{Components, Depth, Training};
 use symbiont_topology::CoreKind;
 use symbiont_training::{ValidationError, Weighting};
 
-use super::evaluate::{Evaluated, end, evaluate, wrong};
+use super::evaluate::{TrainingResult, end, evaluate};
 use super::page;
-use super::plan::{Run, Size, nops, plan, unjudged};
-use super::watch::Ran;
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Done, Experiment, Finished, carry_out, digest};
+use super::plan::{Run, TrainingSize, nops, plan, unjudged};
+use super::watch::WatchedRun;
+use symbiont_campaign::{
+    Error, Experiment, FinishedRun, FinishedRunOf, Progress, carry_out, digest,
+};
 use symbiont_report::Report;
 
 /// Where training runs are carried out.
@@ -24,11 +25,8 @@ pub trait Site: Sync {
     /// The machine, as model files name it.
     fn machine(&self) -> String;
 
-    /// What a report should say of it; to be asked for before anything runs. Runs are kept in the folder.
-    ///
-    /// # Errors
-    /// When the folder cannot be used.
-    fn facts(&self, folder: &Path) -> Result<Vec<(String, String)>, Error>;
+    /// What a report should say of it.
+    fn facts(&self) -> Vec<(String, String)>;
 
     /// The type of its cores.
     fn core(&self) -> CoreKind;
@@ -50,10 +48,15 @@ pub trait Site: Sync {
     ///
     /// # Errors
     /// Why it could not be.
-    fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error>;
+    fn carry_out(
+        &self,
+        run: &Run,
+        components: &Components,
+        size: &TrainingSize,
+    ) -> Result<WatchedRun, Error>;
 
     /// About how long a run takes on one CPU, which runs so many quanta.
-    fn cost(&self, run: &Run, size: &Size) -> Duration;
+    fn cost(&self, run: &Run, size: &TrainingSize) -> Duration;
 }
 
 /// What to train.
@@ -67,15 +70,15 @@ pub struct TrainingOptions {
     pub stack: Depth,
     /// What an observation weighs.
     pub weighting: Weighting,
-    /// How large.
-    pub size: Size,
+    /// How large the training is.
+    pub size: TrainingSize,
     /// Seed of the groups that are drawn.
     pub seed: u64,
 }
 
 impl TrainingOptions {
     pub(super) fn components(&self, site: &dyn Site) -> Result<Components, Error> {
-        Components::of(site.catalogue(), self.stack.sum()).map_err(wrong)
+        Components::of(site.catalogue(), self.stack.sum()).map_err(Error::evaluation)
     }
 
     /// What a model file says of its training.
@@ -92,35 +95,35 @@ impl TrainingOptions {
 /// The runs of a training, as an experiment.
 struct Trial<'a> {
     site: &'a dyn Site,
-    size: &'a Size,
+    size: &'a TrainingSize,
     components: &'a Components,
     next: &'a Next<'a>,
 }
 
 /// The runs of the next round, given the finished ones.
-pub(super) type Next<'a> = dyn Fn(&[Finished<Run, Ran>]) -> Vec<Run> + Sync + 'a;
+pub(super) type Next<'a> = dyn Fn(&[FinishedRun<Run, WatchedRun>]) -> Vec<Run> + Sync + 'a;
 
 impl Experiment for Trial<'_> {
     type Run = Run;
-    type Record = Ran;
+    type Record = WatchedRun;
 
     fn name(&self) -> String {
         "training".to_owned()
     }
 
     fn basis(&self, run: &Run) -> String {
-        let Size { quantum, quanta, .. } = self.size;
+        let TrainingSize { quantum, quanta, .. } = self.size;
         let (machine, catalogue) = (self.site.machine(), self.site.catalogue().name());
         let components = self.components.to_string();
         let length = format!("{quanta} {quantum:?}");
         digest(&[&machine, catalogue, &components, &length, &self.site.basis(run)])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         (self.next)(done)
     }
 
-    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<Ran, Error> {
+    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<WatchedRun, Error> {
         self.site.carry_out(run, self.components, self.size)
     }
 
@@ -138,15 +141,16 @@ pub fn observe(
     site: &dyn Site,
     options: &TrainingOptions,
     progress: &mut dyn Progress,
-) -> Result<BTreeMap<Run, Ran>, Error> {
+) -> Result<BTreeMap<Run, WatchedRun>, Error> {
     let TrainingOptions { programs, size, seed, .. } = options;
     let mut runs = plan(programs, size, *seed);
     enough(&runs, options)?;
     if site.tells_nops() {
         runs.extend(nops(programs, size));
     }
-    let next =
-        |done: &[Finished<Run, Ran>]| if done.is_empty() { runs.clone() } else { Vec::new() };
+    let next = |done: &[FinishedRun<Run, WatchedRun>]| {
+        if done.is_empty() { runs.clone() } else { Vec::new() }
+    };
     let finished = carry_out_as(site, options, &next, progress)?;
     Ok(finished.into_iter().map(|finished| (finished.run, finished.record)).collect())
 }
@@ -157,7 +161,7 @@ pub(super) fn carry_out_as(
     options: &TrainingOptions,
     next: &Next<'_>,
     progress: &mut dyn Progress,
-) -> Result<Vec<Finished<Run, Ran>>, Error> {
+) -> Result<Vec<FinishedRun<Run, WatchedRun>>, Error> {
     let components = options.components(site)?;
     let trial = Trial { site, size: &options.size, components: &components, next };
     carry_out(&trial, &options.output, site.workers(), progress)
@@ -168,7 +172,7 @@ fn enough(runs: &[Run], options: &TrainingOptions) -> Result<(), Error> {
     let Some(width) = unjudged(runs, &options.size) else { return Ok(()) };
     let why = ValidationError::TooFew { programs: options.programs.len() };
     let instead = if width > 2 { ", or train pairs only (--fours 0)" } else { "" };
-    Err(wrong(format!("groups of {width}: {why}; name more{instead}")))
+    Err(Error::evaluation(format!("groups of {width}: {why}; name more{instead}")))
 }
 
 /// Fits a model on the runs, and judges it on programs and combinations left out.
@@ -178,9 +182,9 @@ fn enough(runs: &[Run], options: &TrainingOptions) -> Result<(), Error> {
 pub fn judge(
     site: &dyn Site,
     options: &TrainingOptions,
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     progress: &mut dyn Progress,
-) -> Result<Evaluated, Error> {
+) -> Result<TrainingResult, Error> {
     progress.note("fitting the model, and judging it on programs and combinations left out");
     let progress: &dyn Progress = progress;
     let components = options.components(site)?;
@@ -208,11 +212,10 @@ pub fn train(
     site: &dyn Site,
     options: &TrainingOptions,
     progress: &mut dyn Progress,
-) -> Result<(Evaluated, Report), Error> {
-    let facts = site.facts(&options.output)?;
+) -> Result<(TrainingResult, Report), Error> {
     let runs = observe(site, options, progress)?;
     let evaluated = judge(site, options, &runs, progress)?;
-    let report = report(facts, options, runs.len(), &evaluated);
+    let report = report(site.facts(), options, runs.len(), &evaluated);
     write(&options.output, &evaluated, &report)?;
     Ok((evaluated, report))
 }
@@ -221,13 +224,13 @@ fn report(
     facts: Vec<(String, String)>,
     options: &TrainingOptions,
     runs: usize,
-    evaluated: &Evaluated,
+    evaluated: &TrainingResult,
 ) -> Report {
     let mut report = page::page(evaluated);
     for (name, value) in facts {
         report.fact(name, value);
     }
-    let Size { quantum, quanta, fours } = &options.size;
+    let TrainingSize { quantum, quanta, fours } = &options.size;
     let trained = options.programs.len();
     let pairs = trained * (trained + 1) / 2;
     report.fact(
@@ -241,8 +244,8 @@ fn report(
     report
 }
 
-fn write(folder: &Path, evaluated: &Evaluated, report: &Report) -> Result<(), Error> {
-    evaluated.model.save(&folder.join("model.toml")).map_err(wrong)?;
+fn write(folder: &Path, evaluated: &TrainingResult, report: &Report) -> Result<(), Error> {
+    evaluated.model.save(&folder.join("model.toml")).map_err(Error::evaluation)?;
     let path = folder.join("slowdowns.json");
     let text = serde_json::to_string(&evaluated.slowdowns).map_err(Error::json(&path))?;
     fs::write(&path, text + "\n").map_err(Error::io(&path))?;

@@ -13,14 +13,14 @@ use symbiont_training::{
 };
 
 use super::campaign::TrainingOptions;
-use super::gains::{Captured, WORKLOADS, captured};
+use super::gains::{CapturedGain, WORKLOADS, captured};
 use super::plan::Run;
-use super::watch::Ran;
-use symbiont_campaign::harness::Error;
+use super::watch::WatchedRun;
+use symbiont_campaign::Error;
 
 /// What a training gave.
 #[derive(Debug)]
-pub struct Evaluated {
+pub struct TrainingResult {
     /// The model, fitted on everything, with its cross-validated errors.
     pub model: Model,
     /// Mean slowdowns of pairs against running alone.
@@ -45,7 +45,7 @@ pub struct Evaluation {
     /// isolated stacks: what the paper compares throttled stacks with (section 3.2).
     pub isolated: Validation,
     /// What pairing by it gains; of pairs only.
-    pub captured: Vec<Captured>,
+    pub captured: Vec<CapturedGain>,
     /// Mean throttled over isolated CPI.
     pub throttled: f64,
     /// By how much processes of no-operations slow each program down, in parts of its throttled
@@ -58,11 +58,11 @@ pub struct Evaluation {
 /// # Errors
 /// When runs are missing, or no model can be fitted on them.
 pub fn evaluate(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     options: &TrainingOptions,
     (made, components, training): ((String, CoreKind, String), Components, Training),
     stop: &AtomicBool,
-) -> Result<Evaluated, Error> {
+) -> Result<TrainingResult, Error> {
     let TrainingOptions { size, weighting, .. } = options;
     let isolated = alone(runs, 1)?;
     let (mut fitted, mut modes) = (BTreeMap::new(), BTreeMap::new());
@@ -74,24 +74,28 @@ pub fn evaluate(
             .into_iter()
             .map(|(_, stack, ratio)| (stack, ratio))
             .collect();
-        let throttling = fit_throttling(&ratios).map_err(wrong)?;
+        let throttling = fit_throttling(&ratios).map_err(Error::evaluation)?;
         let mean = ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() / ratios.len() as f64;
         let (from_isolated, _) = observe(runs, width, &isolated)?;
         let (fit, programs, combinations, isolated, captured) = {
-            let set = TrainingSet::new(mode, &observations, *weighting).map_err(wrong)?.until(stop);
-            let validate = |holdout| set.cross_validate(holdout).map_err(wrong);
-            let unthrottled =
-                TrainingSet::new(mode, &from_isolated, *weighting).map_err(wrong)?.until(stop);
+            let set = TrainingSet::new(mode, &observations, *weighting)
+                .map_err(Error::evaluation)?
+                .until(stop);
+            let validate = |holdout| set.cross_validate(holdout).map_err(Error::evaluation);
+            let unthrottled = TrainingSet::new(mode, &from_isolated, *weighting)
+                .map_err(Error::evaluation)?
+                .until(stop);
             let pairs = width == 2;
             let workloads = if pairs { WORKLOADS } else { 0 };
             // All of them take long, and none needs another.
             std::thread::scope(|scope| {
                 let programs = scope.spawn(|| validate(Holdout::Programs));
                 let combinations = scope.spawn(|| validate(Holdout::Combinations));
-                let isolated =
-                    scope.spawn(|| unthrottled.cross_validate(Holdout::Programs).map_err(wrong));
-                let captured = scope.spawn(|| captured(&set, workloads).map_err(wrong));
-                let fit = set.fit().map_err(wrong)?;
+                let isolated = scope.spawn(|| {
+                    unthrottled.cross_validate(Holdout::Programs).map_err(Error::evaluation)
+                });
+                let captured = scope.spawn(|| captured(&set, workloads).map_err(Error::evaluation));
+                let fit = set.fit().map_err(Error::evaluation)?;
                 Ok::<_, Error>((
                     fit,
                     end(programs)?,
@@ -123,7 +127,7 @@ pub fn evaluate(
     let (machine, core, catalogue) = made;
     let slowdowns = slowdowns(runs, (&training.programs, size.quantum), &machine, &isolated)?;
     let model = Model { machine, core, catalogue, components, training, modes: fitted };
-    Ok(Evaluated { model, slowdowns, modes })
+    Ok(TrainingResult { model, slowdowns, modes })
 }
 
 /// What a thread came to.
@@ -131,20 +135,17 @@ pub(super) fn end<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-pub(super) fn wrong(why: impl std::fmt::Display) -> Error {
-    Error::Evaluation(why.to_string())
-}
-
 /// Each program alone, with the core set up for so many threads.
 pub(super) fn alone(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     width: usize,
 ) -> Result<BTreeMap<&str, Profile>, Error> {
     let mut profiles = BTreeMap::new();
     for (run, ran) in runs {
         let Run::Alone { program, width: w } = run else { continue };
         if let (true, [quanta]) = (*w == width, ran.programs.as_slice()) {
-            let profile = Profile::new(quanta).map_err(|why| wrong(format!("{run}: {why}")))?;
+            let profile =
+                Profile::new(quanta).map_err(|why| Error::evaluation(format!("{run}: {why}")))?;
             profiles.insert(program.as_str(), profile);
         }
     }
@@ -155,13 +156,15 @@ pub(super) fn profile<'p>(
     profiles: &'p BTreeMap<&str, Profile>,
     program: &str,
 ) -> Result<&'p Profile, Error> {
-    profiles.get(program).ok_or_else(|| wrong(format!("there is no run of {program} alone")))
+    profiles
+        .get(program)
+        .ok_or_else(|| Error::evaluation(format!("there is no run of {program} alone")))
 }
 
 /// Quanta of groups aligned with the same instructions alone; how many were idle and
 /// how many not covered.
 pub(super) fn observe(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     width: usize,
     throttled: &BTreeMap<&str, Profile>,
 ) -> Result<(Vec<Observation>, (usize, usize)), Error> {
@@ -186,7 +189,7 @@ pub(super) fn observe(
 
 /// Throttled stacks with throttled over isolated CPI of the same instructions, by program.
 pub(super) fn ratios(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     width: usize,
     isolated: &BTreeMap<&str, Profile>,
 ) -> Result<Vec<(String, symbiont_model::Shares, f64)>, Error> {
@@ -209,7 +212,7 @@ pub(super) fn ratios(
 
 /// What no-operations cost each program beyond the SMT mode.
 fn nops(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     width: usize,
     throttled: &BTreeMap<&str, Profile>,
 ) -> Result<Vec<f64>, Error> {
@@ -225,7 +228,7 @@ fn nops(
 
 /// Mean slowdowns of pairs against isolated runs of the same instructions.
 pub(super) fn slowdowns(
-    runs: &BTreeMap<Run, Ran>,
+    runs: &BTreeMap<Run, WatchedRun>,
     (programs, quantum): (&[String], Duration),
     machine: &str,
     isolated: &BTreeMap<&str, Profile>,
@@ -239,16 +242,16 @@ pub(super) fn slowdowns(
         for (victim, co_runner, quanta) in [(one, other, a), (other, one, b)] {
             let alone = profile(isolated, victim)?;
             let slowdown = mean_slowdown(quanta, alone)
-                .ok_or_else(|| wrong(format!("{run}: {victim} was not measured")))?;
+                .ok_or_else(|| Error::evaluation(format!("{run}: {victim} was not measured")))?;
             let Some((row, column)) = place(victim).zip(place(co_runner)) else { continue };
             table[row][column] = slowdown;
             courses[row][column] = course(quanta, alone, slowdown);
         }
     }
-    let slowdowns =
-        PairSlowdowns::new(machine.to_owned(), programs.to_vec(), table).map_err(wrong)?;
+    let slowdowns = PairSlowdowns::new(machine.to_owned(), programs.to_vec(), table)
+        .map_err(Error::evaluation)?;
     let interval_ms = u32::try_from(quantum.as_millis()).unwrap_or(u32::MAX).max(1);
-    slowdowns.over_time(PairCourse { interval_ms, slowdowns: courses }).map_err(wrong)
+    slowdowns.over_time(PairCourse { interval_ms, slowdowns: courses }).map_err(Error::evaluation)
 }
 
 /// The slowdown in each quantum; the mean where a quantum was not measured.

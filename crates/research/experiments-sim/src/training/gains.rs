@@ -69,8 +69,8 @@ impl Stacks {
 
 /// Shares of the gain of the oracle over random pairing.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Captured {
-    /// What predicted.
+pub struct CapturedGain {
+    /// The predictor that chose the pairs.
     pub predictor: Predictor,
     /// From which stacks.
     pub stacks: Stacks,
@@ -93,12 +93,12 @@ pub struct Captured {
 pub(super) fn captured(
     set: &TrainingSet<'_>,
     workloads: usize,
-) -> Result<Vec<Captured>, ValidationError> {
+) -> Result<Vec<CapturedGain>, ValidationError> {
     let all = set.programs().len();
     let mut pairing = Pcg64Mcg::seed_from_u64(SEED + 1);
     let mut all_drawn = Vec::with_capacity(workloads);
     for workload in draw(set, workloads) {
-        all_drawn.push(Drawn {
+        all_drawn.push(DrawnWorkload {
             left_out: set.leave_out(&workload.programs)?,
             known: set.keep_in(&workload.programs)?,
             workload,
@@ -112,7 +112,7 @@ pub(super) fn captured(
     let mut found = Vec::new();
     for (predictor, stacks) in predictors() {
         for objective in Objective::ALL {
-            let of_all = |of: fn(&Drawn) -> &Fold, order: Option<&[usize]>| {
+            let of_all = |of: fn(&DrawnWorkload) -> &Fold, order: Option<&[usize]>| {
                 let rooms = all_drawn.iter().filter_map(|drawn| {
                     let order = order.unwrap_or(&drawn.workload.order);
                     let fold = of(drawn);
@@ -127,7 +127,14 @@ pub(super) fn captured(
             let known = of_all(|drawn| &drawn.known, Some(in_order.as_slice()));
             let shuffled = of_all(|drawn| &drawn.left_out, None);
             if let (Some(left_out), Some(known), Some(shuffled)) = (left_out, known, shuffled) {
-                found.push(Captured { predictor, stacks, objective, left_out, known, shuffled });
+                found.push(CapturedGain {
+                    predictor,
+                    stacks,
+                    objective,
+                    left_out,
+                    known,
+                    shuffled,
+                });
             }
         }
     }
@@ -177,7 +184,7 @@ pub(super) fn draw(set: &TrainingSet<'_>, workloads: usize) -> Vec<Workload> {
 }
 
 /// A workload with the models that it is predicted by.
-struct Drawn {
+struct DrawnWorkload {
     /// By models that know none of its programs, and by one that knows all.
     left_out: Fold,
     known: Fold,
@@ -335,7 +342,7 @@ mod tests {
         // Two forms from three kinds of stacks, two baselines; three objectives.
         assert_eq!(all.len(), (2 * 3 + 2) * 3);
         let of = |form: Form, stacks: Stacks| {
-            let wanted = |c: &&Captured| {
+            let wanted = |c: &&CapturedGain| {
                 (c.predictor, c.stacks, c.objective)
                     == (Predictor::Model(form), stacks, Objective::Stp)
             };

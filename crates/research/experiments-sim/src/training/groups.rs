@@ -1,4 +1,4 @@
-//! Groups that are measured on one core as a search asks for them.
+//! Groups of programs that are measured on one core when a search asks for them.
 //!
 //! # Properties
 //! - A search is given the throughput of what it asked for, and ends when it asks for nothing new
@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::campaign::{Site, TrainingOptions, carry_out_as};
 use super::evaluate::{alone, mean_slowdown, profile};
 use super::plan::Run;
-use super::watch::Ran;
-use symbiont_campaign::Finished;
-use symbiont_campaign::harness::{Error, Progress};
+use super::watch::WatchedRun;
+use symbiont_campaign::{Error, FinishedRun, Progress};
 
 /// System throughput of groups that share a core, against running alone on it; by their programs, in
 /// order of their names.
@@ -29,7 +28,7 @@ pub fn explore(
     progress: &mut dyn Progress,
 ) -> Result<Throughputs, Error> {
     let isolated = |program: &String| Run::Alone { program: program.clone(), width: 1 };
-    let more = |done: &[Finished<Run, Ran>]| -> Vec<Run> {
+    let more = |done: &[FinishedRun<Run, WatchedRun>]| -> Vec<Run> {
         if done.is_empty() {
             return options.programs.iter().map(isolated).collect();
         }
@@ -40,13 +39,13 @@ pub fn explore(
     throughputs(&carry_out_as(site, options, &more, progress)?)
 }
 
-fn throughputs(done: &[Finished<Run, Ran>]) -> Result<Throughputs, Error> {
-    let is_alone = |it: &&Finished<Run, Ran>| matches!(it.run, Run::Alone { .. });
+fn throughputs(done: &[FinishedRun<Run, WatchedRun>]) -> Result<Throughputs, Error> {
+    let is_alone = |it: &&FinishedRun<Run, WatchedRun>| matches!(it.run, Run::Alone { .. });
     let runs = done.iter().filter(is_alone).map(|it| (it.run.clone(), it.record.clone()));
-    let runs: BTreeMap<Run, Ran> = runs.collect();
+    let runs: BTreeMap<Run, WatchedRun> = runs.collect();
     let isolated = alone(&runs, 1)?;
     let mut known = Throughputs::new();
-    for Finished { run, record } in done {
+    for FinishedRun { run, record } in done {
         let Run::Together(programs) = run else { continue };
         let mut sum = Some(0.0);
         for (program, quanta) in programs.iter().zip(&record.programs) {

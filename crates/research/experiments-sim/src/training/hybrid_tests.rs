@@ -18,7 +18,7 @@ use symbiont_topology::CoreKind;
 use symbiont_training::Weighting;
 
 use super::simulated::{Simulated, catalogue, machine_name};
-use super::{Size, TrainingOptions, train};
+use super::{TrainingOptions, TrainingSize, train};
 use crate::{Library, Setup, Workload, simulate};
 
 const PROGRAMS: [&str; 4] =
@@ -58,7 +58,7 @@ fn trained(sort: CoreKind, profiles: &BTreeMap<String, Profile>) -> Model {
         programs: PROGRAMS.map(str::to_owned).to_vec(),
         stack: Depth::Coarse,
         weighting: Weighting::Plain,
-        size: Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 },
+        size: TrainingSize { quantum: Duration::from_millis(100), quanta: 6, fours: 0 },
         seed: 1,
     };
     train(&site, &options, &mut ()).unwrap().0.model

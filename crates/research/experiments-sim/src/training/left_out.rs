@@ -1,16 +1,16 @@
-//! Models of all programs of a training but some.
+//! Models that are fitted on all programs of a training but some.
 //!
 //! # Problem
-//! What a policy gains with programs that its model was trained on says nothing of others. To train
+//! What a policy gains with programs that its model was trained on says nothing about others. Training
 //! anew for each workload would take hours.
 //!
 //! # Approach
 //! [`LeftOut`] holds what a training observed, and [`Models`] fits on that without any of the programs
-//! that are named: coefficients, ridges and throttling, everything that was learned.
+//! that are named: coefficients, ridges, throttling, and all else that was learned.
 //!
 //! # Properties
-//! - Without no program it is the training's own model, and without some programs it knows nothing of
-//!   them (`models_without_some_programs_are_fitted_on_the_others`).
+//! - With no program left out it is the training's own model, and it knows nothing of those that are
+//!   left out (`models_without_some_programs_are_fitted_on_the_others`).
 //! - Whether enough remains to fit one is known beforehand ([`Models::can_do_without`]); a model for
 //!   workloads of pairs asks for no groups of four (`workloads_of_pairs_ask_for_no_groups_of_four`).
 
@@ -22,10 +22,10 @@ use symbiont_policy::PairSlowdowns;
 use symbiont_training::{Observation, TrainingSet, Weighting, fit_throttling};
 
 use super::campaign::{Site, TrainingOptions};
-use super::evaluate::{alone, observe, ratios, slowdowns, wrong};
+use super::evaluate::{alone, observe, ratios, slowdowns};
 use super::plan::Run;
-use super::watch::Ran;
-use symbiont_campaign::harness::Error;
+use super::watch::WatchedRun;
+use symbiont_campaign::Error;
 
 /// What a training observed.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl LeftOut {
     pub fn new(
         site: &dyn Site,
         options: &TrainingOptions,
-        runs: &BTreeMap<Run, Ran>,
+        runs: &BTreeMap<Run, WatchedRun>,
     ) -> Result<Self, Error> {
         let isolated = alone(runs, 1)?;
         let mut modes = Vec::new();
@@ -95,7 +95,7 @@ impl LeftOut {
         let mut sets = Vec::new();
         for observed in &self.modes {
             let set = TrainingSet::new(observed.mode, &observed.observations, self.weighting)
-                .map_err(wrong)?;
+                .map_err(Error::evaluation)?;
             sets.push((observed, set));
         }
         Ok(Models { left_out: self, sets, known: Mutex::default() })
@@ -107,11 +107,11 @@ impl LeftOut {
 pub struct Models<'l> {
     left_out: &'l LeftOut,
     sets: Vec<(&'l Observed, TrainingSet<'l>)>,
-    known: Mutex<BTreeMap<Wanted, Arc<Model>>>,
+    known: Mutex<BTreeMap<ModelKey, Arc<Model>>>,
 }
 
 /// Programs that a model knows nothing of, and the threads of the widest groups that it knows.
-type Wanted = (BTreeSet<Arc<str>>, usize);
+type ModelKey = (BTreeSet<Arc<str>>, usize);
 
 /// Threads of the widest groups that a model has to know for cores of so many threads: no group is
 /// chosen without the narrower ones that it is made of.
@@ -157,16 +157,16 @@ impl Models<'_> {
         Ok(model)
     }
 
-    fn fit(&self, (programs, widest): &Wanted) -> Result<Model, Error> {
+    fn fit(&self, (programs, widest): &ModelKey) -> Result<Model, Error> {
         let mut model = self.left_out.model.clone();
         model.training.programs.retain(|program| !programs.contains(program.as_str()));
         let known = |observed: &Observed| observed.mode.threads() <= *widest;
         for (observed, set) in self.sets.iter().filter(|(observed, _)| known(observed)) {
-            let fit = set.fit_without(programs).map_err(wrong)?;
+            let fit = set.fit_without(programs).map_err(Error::evaluation)?;
             let others = observed.ratios.iter().filter(|(of, ..)| !programs.contains(of.as_str()));
             let ratios: Vec<(Shares, f64)> =
                 others.map(|(_, stack, ratio)| (stack.clone(), *ratio)).collect();
-            let throttling = Some(fit_throttling(&ratios).map_err(wrong)?);
+            let throttling = Some(fit_throttling(&ratios).map_err(Error::evaluation)?);
             model.modes.insert(observed.mode, Trained { fit, throttling, scores: Vec::new() });
         }
         Ok(model)

@@ -3,8 +3,8 @@
 use symbiont_model::{Form, Inversion, Objective, SmtMode};
 use symbiont_training::{BIN, Errors, Predictor, Validation};
 
-use super::evaluate::{Evaluated, Evaluation};
-use super::gains::{Captured, Stacks, of_stacks};
+use super::evaluate::{Evaluation, TrainingResult};
+use super::gains::{CapturedGain, Stacks, of_stacks};
 use super::heat;
 use symbiont_report::stats::Estimate;
 use symbiont_report::{Axis, Block, Cell, Chart, Column, Dots, Mark, Plot, Report, Series, Table};
@@ -24,7 +24,7 @@ const DRAWN: &str = "intervals draw workloads and programs apart, since workload
                      (Owen, The pigeonhole bootstrap, 2007)";
 
 /// The report, without facts.
-pub(super) fn page(evaluated: &Evaluated) -> Report {
+pub(super) fn page(evaluated: &TrainingResult) -> Report {
     let machine = &evaluated.model.machine;
     let mut report = Report::new(
         format!("Interference model of {machine}"),
@@ -163,7 +163,7 @@ fn gains(mode: SmtMode, evaluation: &Evaluation) -> Table {
     ];
     let caption = "Share of the oracle's gain over random pairing, workloads of eight programs";
     let mut table = Table::new(format!("{mode}-captured"), caption, columns);
-    let profiled = |captured: &&Captured| captured.stacks == Stacks::Profiled;
+    let profiled = |captured: &&CapturedGain| captured.stacks == Stacks::Profiled;
     for captured in evaluation.captured.iter().filter(profiled) {
         table.row(vec![
             captured.predictor.name().into(),
@@ -191,8 +191,8 @@ fn by_stacks(mode: SmtMode, evaluation: &Evaluation) -> Table {
     let caption = "Share of the oracle's gain captured for STP, by where stacks come from";
     let mut table = Table::new(format!("{mode}-captured-by-stacks"), caption, columns);
     for predictor in Predictor::ALL.into_iter().filter(of_stacks) {
-        let of = |stacks: Stacks, held_out: fn(&Captured) -> Estimate| -> Cell {
-            let wanted = |c: &&Captured| {
+        let of = |stacks: Stacks, held_out: fn(&CapturedGain) -> Estimate| -> Cell {
+            let wanted = |c: &&CapturedGain| {
                 (c.predictor, c.stacks, c.objective) == (predictor, stacks, Objective::Stp)
             };
             evaluation.captured.iter().find(wanted).map(held_out).into()

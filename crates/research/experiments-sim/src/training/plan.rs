@@ -1,4 +1,4 @@
-//! Which runs a training takes.
+//! The runs of a training.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -68,7 +68,7 @@ impl Run {
 
 /// How large a training is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Size {
+pub struct TrainingSize {
     /// Length of a quantum.
     pub quantum: Duration,
     /// Quanta of each run.
@@ -77,7 +77,7 @@ pub struct Size {
     pub fours: usize,
 }
 
-impl Default for Size {
+impl Default for TrainingSize {
     /// Pairs and 300 groups of four, 10 s each.
     fn default() -> Self {
         Self { quantum: Duration::from_millis(100), quanta: 100, fours: 300 }
@@ -87,7 +87,7 @@ impl Default for Size {
 /// Readings of a run alone for each quantum.
 const READINGS: u32 = 5;
 
-impl Size {
+impl TrainingSize {
     /// How often a run is read, and how long a stretch each reading covers. Runs alone are
     /// read more often: within a stretch, cycles are taken to grow evenly with the
     /// instructions, and phases may be shorter than a quantum.
@@ -110,7 +110,7 @@ impl Size {
 
 /// The runs that show what processes of no-operations cost their co-runners.
 #[must_use]
-pub fn nops(programs: &[String], size: &Size) -> Vec<Run> {
+pub fn nops(programs: &[String], size: &TrainingSize) -> Vec<Run> {
     let widths = size.widths();
     let of = |program: &String| {
         let one = |&width: &usize| Run::Nops { program: program.clone(), width };
@@ -122,7 +122,7 @@ pub fn nops(programs: &[String], size: &Size) -> Vec<Run> {
 /// The runs: alone first, then pairs; then groups of four, each as often with one program as with any other,
 /// but for one.
 #[must_use]
-pub fn plan(programs: &[String], size: &Size, seed: u64) -> Vec<Run> {
+pub fn plan(programs: &[String], size: &TrainingSize, seed: u64) -> Vec<Run> {
     let widths = [vec![1], size.widths()].concat();
     let alone = programs.iter().flat_map(|program| {
         let one = |&width: &usize| Run::Alone { program: program.clone(), width };
@@ -166,7 +166,7 @@ fn fours(programs: &[String], count: usize, seed: u64) -> Vec<Vec<String>> {
 
 /// The width of whose groups none can be judged, if there is one: whichever group's programs are left
 /// out, no other group remains to fit on.
-pub(super) fn unjudged(runs: &[Run], size: &Size) -> Option<usize> {
+pub(super) fn unjudged(runs: &[Run], size: &TrainingSize) -> Option<usize> {
     let groups = |width: usize| -> Vec<BTreeSet<&String>> {
         let of_width = runs.iter().filter_map(|run| match run {
             Run::Together(programs) if programs.len() == width => Some(programs),

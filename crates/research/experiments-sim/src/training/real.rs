@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use symbiont_linux::observe::WatchOptions;
 use symbiont_model::Components;
 use symbiont_topology::{CoreKind, HostTopology, PuId};
 
-use super::{Ran, Run, Site, Size, watch};
-use symbiont_campaign::harness::Error;
+use super::{Run, Site, TrainingSize, WatchedRun, watch};
+use symbiont_campaign::Error;
 
 /// What a process that does nothing is asked to do, as the first word of
 /// symbiont's command line.
@@ -59,25 +59,27 @@ pub struct Real {
     cpus: Vec<PuId>,
     core: CoreKind,
     machine: String,
+    facts: Vec<(String, String)>,
     scratch: PathBuf,
 }
 
 impl Real {
     /// On these hardware threads, which should be those of one core, counted by
-    /// a catalogue; `scratch` is a folder for journals.
+    /// a catalogue. The machine: how model files name it, and what a report should say of it;
+    /// `scratch` is a folder for journals.
     #[must_use]
     pub fn new(
         trainees: Vec<Trainee>,
         catalogue: Catalogue,
         (cpus, core): (Vec<PuId>, CoreKind),
-        machine: String,
+        (machine, facts): (String, Vec<(String, String)>),
         scratch: PathBuf,
     ) -> Self {
         let trainees = trainees.into_iter().map(|t| (t.name, t.command)).collect();
-        Self { trainees, catalogue, cpus, core, machine, scratch }
+        Self { trainees, catalogue, cpus, core, machine, facts, scratch }
     }
 
-    fn start(&self, run: &Run) -> Result<Started, Error> {
+    fn start(&self, run: &Run) -> Result<Children, Error> {
         let this = std::env::current_exe().map_err(Error::io("/proc/self/exe".as_ref()))?;
         let nop = vec![this.display().to_string(), NOP.to_owned()];
         let names = run.programs();
@@ -87,16 +89,16 @@ impl Real {
         };
         let known = |name: &String| {
             let command = self.trainees.get(name).filter(|command| !command.is_empty());
-            command.ok_or_else(|| Error::Evaluation(format!("there is no command for '{name}'")))
+            command.ok_or_else(|| Error::evaluation(format!("there is no command for '{name}'")))
         };
         let commands = names.iter().map(known).collect::<Result<Vec<_>, _>>()?;
-        let mut started = Started { children: Vec::new() };
+        let mut started = Children { children: Vec::new() };
         for (words, cpu) in commands.into_iter().chain(vec![&nop; idle]).zip(&self.cpus) {
             started.children.push(spawn(words, *cpu)?);
         }
         if started.children.len() < names.len() + idle {
             let (need, have) = (names.len() + idle, self.cpus.len());
-            return Err(Error::Evaluation(format!(
+            return Err(Error::evaluation(format!(
                 "{run}: {need} hardware threads are needed, {have} were given (--cpus)"
             )));
         }
@@ -121,11 +123,11 @@ fn spawn(words: &[String], cpu: PuId) -> Result<Child, Error> {
 }
 
 /// Children, ended when dropped.
-struct Started {
+struct Children {
     children: Vec<Child>,
 }
 
-impl Drop for Started {
+impl Drop for Children {
     fn drop(&mut self) {
         for child in &mut self.children {
             let _ = child.kill();
@@ -149,12 +151,12 @@ impl Site for Real {
         self.machine.clone()
     }
 
-    fn facts(&self, folder: &Path) -> Result<Vec<(String, String)>, Error> {
+    fn facts(&self) -> Vec<(String, String)> {
         let cpus: Vec<String> = self.cpus.iter().map(|pu| pu.0.to_string()).collect();
-        let mut facts = symbiont_campaign::harness::Machine::measured_in(folder)?.facts();
+        let mut facts = self.facts.clone();
         facts.push(("Hardware threads".to_owned(), cpus.join(", ")));
         facts.push(("Event catalogue".to_owned(), self.catalogue.name().to_owned()));
-        Ok(facts)
+        facts
     }
 
     fn core(&self) -> CoreKind {
@@ -178,8 +180,13 @@ impl Site for Real {
         false
     }
 
-    fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error> {
-        let wrong = |why: String| Error::Evaluation(format!("{run}: {why}"));
+    fn carry_out(
+        &self,
+        run: &Run,
+        components: &Components,
+        size: &TrainingSize,
+    ) -> Result<WatchedRun, Error> {
+        let wrong = |why: String| Error::evaluation(format!("{run}: {why}"));
         let host = HostTopology::read().map_err(|why| wrong(why.to_string()))?;
         let counting = CountOptions {
             catalogue: Some(self.catalogue.clone().into()),
@@ -201,7 +208,7 @@ impl Site for Real {
         ran.map_err(|why| wrong(why.to_string()))
     }
 
-    fn cost(&self, _: &Run, size: &Size) -> Duration {
+    fn cost(&self, _: &Run, size: &TrainingSize) -> Duration {
         size.quantum * size.quanta as u32
     }
 }

@@ -1,13 +1,12 @@
 //! Training on the simulated machine.
 //!
 //! One core with as many hardware threads as the widest groups need. Alone, it
-//! is set up for more threads than run, which is what processes of
-//! no-operations are for on a real machine. What these take of it besides is left out
-//! there, and measured by itself: each program co-runs with them too ([`NOPS`]). All memory is on the
+//! is set up for more threads than run, for which a real machine needs processes that execute
+//! no-operations. What these take from the program beyond that is not part of such a run and is measured by itself:
+//! each program co-runs with them too ([`NOPS`]). All memory is on the
 //! core's own node.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use symbiont_counters::catalogue::{Catalogue, CatalogueError};
@@ -19,11 +18,10 @@ use symbiont_sim_fast::machine::{Errors, SimMachine, SimOptions};
 use symbiont_sim_fast::program::{Program, Shape};
 use symbiont_topology::CoreKind;
 
-use super::{Ran, Run, Site, Size, watch};
+use super::{Run, Site, TrainingSize, WatchedRun, watch};
 use crate::code::{CODE, machine, profile};
 use crate::held;
-use symbiont_campaign::digest;
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::{Error, digest};
 
 /// About what a simulated second of a hardware thread takes on one CPU of today.
 const COST: Duration = Duration::from_millis(10);
@@ -87,7 +85,7 @@ impl<'w, 'p> Simulated<'w, 'p> {
     fn program(&self, name: &str) -> Result<Program<'p>, Error> {
         let profile = self.profiles.get(name);
         let profile = profile
-            .ok_or_else(|| Error::Evaluation(format!("no profile was given for '{name}'")))?;
+            .ok_or_else(|| Error::evaluation(format!("no profile was given for '{name}'")))?;
         Ok(Program { name: name.to_owned(), profile, shape: Shape::Single, target: None })
     }
 }
@@ -97,12 +95,12 @@ impl Site for Simulated<'_, '_> {
         machine_name(self.builder.description())
     }
 
-    fn facts(&self, _: &Path) -> Result<Vec<(String, String)>, Error> {
+    fn facts(&self) -> Vec<(String, String)> {
         let description = self.builder.description();
         let checked = description.checked.as_deref().unwrap_or("unchecked");
         let assumed = description.assumed().count();
         let fact = |name: &str, value: String| (name.to_owned(), value);
-        Ok(vec![
+        vec![
             fact("Machine", format!("simulated: {} ({})", description.name, description.title)),
             fact("Checked by a cycle-level core", checked.to_owned()),
             fact("Held against hardware", held(description).to_owned()),
@@ -111,7 +109,7 @@ impl Site for Simulated<'_, '_> {
                 format!("{assumed} of {} values assumed", description.values.len()),
             ),
             fact("Note", description.note.clone()),
-        ])
+        ]
     }
 
     fn core(&self) -> CoreKind {
@@ -139,8 +137,13 @@ impl Site for Simulated<'_, '_> {
         self.profiles.contains_key(NOPS)
     }
 
-    fn carry_out(&self, run: &Run, components: &Components, size: &Size) -> Result<Ran, Error> {
-        let wrong = |why: String| Error::Evaluation(format!("{run}: {why}"));
+    fn carry_out(
+        &self,
+        run: &Run,
+        components: &Components,
+        size: &TrainingSize,
+    ) -> Result<WatchedRun, Error> {
+        let wrong = |why: String| Error::evaluation(format!("{run}: {why}"));
         let (nops, least_mode) = match run {
             Run::Alone { width, .. } => (0, *width as u32),
             Run::Together(_) => (0, 0),
@@ -159,7 +162,7 @@ impl Site for Simulated<'_, '_> {
         watch(&mut machine, components, readings, stretch).map_err(|why| wrong(why.to_string()))
     }
 
-    fn cost(&self, run: &Run, size: &Size) -> Duration {
+    fn cost(&self, run: &Run, size: &TrainingSize) -> Duration {
         COST.mul_f64(run.threads() as f64 * size.quanta as f64 * size.quantum.as_secs_f64())
     }
 }

@@ -7,14 +7,14 @@ use symbiont_topology::CoreKind;
 use symbiont_training::synthetic::World;
 
 use super::left_out::{LeftOut, Observed};
-use super::plan::{Run, Size, plan};
+use super::plan::{Run, TrainingSize, plan};
 
 /// A training of so many programs, planned as any other; a quantum of each group.
 pub fn training(programs: usize, fours: usize, seed: u64) -> LeftOut {
     let catalogue = Catalogue::named("power8").unwrap().unwrap();
     let components = Components::of(&catalogue, Depth::Coarse.sum()).unwrap();
     let names = names(programs);
-    let size = Size { fours, ..Size::default() };
+    let size = TrainingSize { fours, ..TrainingSize::default() };
     let law = Coefficients::new(World::law(components.len(), 0.5)).unwrap();
     let world = World::new(programs, 1, law, seed);
     let place = |name: &String| names.binary_search(name).unwrap();

@@ -13,7 +13,7 @@ use super::plan::unjudged;
 use super::simulated::{Simulated, machine_name};
 use super::*;
 use crate::Library;
-use symbiont_campaign::harness::{Error, Progress};
+use symbiont_campaign::{Error, Progress};
 
 const PROGRAMS: [&str; 4] =
     ["synthetic-branchy", "synthetic-float", "synthetic-integer", "synthetic-streaming"];
@@ -51,7 +51,7 @@ fn builder<'p>() -> TableBuilder<'p> {
 }
 
 fn options(folder: &Path) -> TrainingOptions {
-    let size = Size { quantum: Duration::from_millis(100), quanta: 6, fours: 0 };
+    let size = TrainingSize { quantum: Duration::from_millis(100), quanta: 6, fours: 0 };
     let programs = PROGRAMS.map(str::to_owned).to_vec();
     let output = folder.to_owned();
     TrainingOptions {
@@ -67,7 +67,7 @@ fn options(folder: &Path) -> TrainingOptions {
 #[test]
 fn each_pair_is_planned_once() {
     let programs = ["a", "b", "c", "d", "e"].map(str::to_owned);
-    let size = Size { fours: 12, ..Size::default() };
+    let size = TrainingSize { fours: 12, ..TrainingSize::default() };
     let runs = plan(&programs, &size, 3);
     assert_eq!(runs, plan(&programs, &size, 3));
     assert_ne!(runs, plan(&programs, &size, 4));
@@ -95,7 +95,7 @@ fn each_pair_is_planned_once() {
 fn groups_that_cannot_be_judged_are_known_beforehand() {
     let programs: Vec<String> = "abcdefgh".chars().map(String::from).collect();
     let unjudged = |programs: &[String], fours| {
-        let size = Size { fours, ..Size::default() };
+        let size = TrainingSize { fours, ..TrainingSize::default() };
         unjudged(&plan(programs, &size, 3), &size)
     };
     // The first two groups of four are of eight programs.
@@ -111,7 +111,7 @@ fn too_few_programs_are_refused_before_anything_runs() {
     let site = Simulated::new(&builder, &profiles, (Errors::NONE, 1, 2)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("training");
-    let size = Size { fours: 3, ..options(&output).size };
+    let size = TrainingSize { fours: 3, ..options(&output).size };
     let refused = train(&site, &TrainingOptions { size, ..options(&output) }, &mut ());
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("groups of 4: 4 programs are too few"), "{refused}");
@@ -158,7 +158,7 @@ fn programs_that_change_their_phases_are_set_against_themselves() {
         let folder = tempfile::tempdir().unwrap();
         let site = Simulated::new(&builder, &profiles, (errors, 1, 2)).unwrap();
         let programs = profiles.keys().cloned().collect();
-        let size = Size { quanta: 12, ..options(folder.path()).size };
+        let size = TrainingSize { quanta: 12, ..options(folder.path()).size };
         let options = TrainingOptions { programs, size, ..options(folder.path()) };
         let (evaluated, _) = train(&site, &options, &mut ()).unwrap();
         let observations = &evaluated.modes[&SmtMode::Smt2].observations;
@@ -176,7 +176,7 @@ fn what_no_operations_cost_is_measured_and_reported() {
     profiles.insert(simulated::NOPS.to_owned(), simulated::nops());
     let builder = builder();
     let site = Simulated::new(&builder, &profiles, (Errors::NONE, 1, 2)).unwrap();
-    let size = Size { quanta: 3, ..options(folder.path()).size };
+    let size = TrainingSize { quanta: 3, ..options(folder.path()).size };
     let options = TrainingOptions { size, ..options(folder.path()) };
     let (evaluated, report) = train(&site, &options, &mut ()).unwrap();
     let nops = &evaluated.modes[&SmtMode::Smt2].nops;
@@ -229,7 +229,7 @@ fn workloads_of_pairs_ask_for_no_groups_of_four() {
 
 fn models_without_some_programs_are_fitted_on_the_others(
     options: &TrainingOptions,
-    trained: &Evaluated,
+    trained: &TrainingResult,
     site: &dyn Site,
 ) {
     let model = &trained.model;

@@ -1,4 +1,4 @@
-//! What programs did, quantum by quantum, as counters have it.
+//! What programs did in each quantum, as the counters report it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use symbiont_training::Quantum;
 
 /// What each program of a run did, in the order in which they were enrolled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ran {
+pub struct WatchedRun {
     /// The quanta of each program's thread.
     pub programs: Vec<Vec<Quantum>>,
 }
@@ -32,7 +32,7 @@ pub fn watch<M: Machine>(
     components: &Components,
     quanta: usize,
     quantum: Duration,
-) -> Result<Ran, ControlError<M::Error>> {
+) -> Result<WatchedRun, ControlError<M::Error>> {
     let signals = signals(components);
     machine.measure(&signals);
     if let Some((signal, why)) = machine.support().missing(&signals) {
@@ -66,7 +66,7 @@ pub fn watch<M: Machine>(
             }
         }
     }
-    Ok(Ran { programs: ran })
+    Ok(WatchedRun { programs: ran })
 }
 
 const NOTHING: Quantum = Quantum { instructions: 0.0, stack: None };

@@ -4,17 +4,17 @@ use symbiont_model::{Form, Holdout, Inversion, Score, SmtMode};
 use symbiont_training::{BIN, Errors, Predictor};
 
 use super::Point;
-use symbiont_experiments_sim::training::Evaluated;
+use symbiont_experiments_sim::training::TrainingResult;
+use symbiont_report::published::feliu::{Accuracy, FORWARD, INVERSE};
 use symbiont_report::stats::Estimate;
 
-/// Published mean absolute errors and shares within 5 % of the forward model (section 6.1), %.
-pub const FORWARD: [(SmtMode, &str, f64, f64); 2] =
-    [(SmtMode::Smt2, "SMT2", 7.6, 45.0), (SmtMode::Smt4, "SMT4", 11.5, 29.0)];
+/// The modes that values are published of, in the order of [`FORWARD`] and [`INVERSE`].
+const MODES: [(SmtMode, &str); 2] = [(SmtMode::Smt2, "SMT2"), (SmtMode::Smt4, "SMT4")];
 
 /// Fig. 5: mean absolute errors and shares within 5 %.
-pub fn forward(trained: &Evaluated) -> Vec<Point> {
+pub fn forward(trained: &TrainingResult) -> Vec<Point> {
     let mut points = Vec::new();
-    for (mode, at, mean, within) in FORWARD {
+    for ((mode, at), Accuracy { mean_error, within, .. }) in MODES.into_iter().zip(FORWARD) {
         let scores = trained.model.modes.get(&mode).map(|trained| trained.scores.as_slice());
         let is_shown = |score: &&Score| {
             score.predicts == "slowdown"
@@ -25,7 +25,7 @@ pub fn forward(trained: &Evaluated) -> Vec<Point> {
             let of = |what: &str| format!("{what}, {}", score.of);
             let exact = |share: f64| Estimate::exact(100.0 * share);
             let error = Point::new(of("mean error"), at, exact(score.mean_absolute));
-            points.push(error.published(Some(mean)));
+            points.push(error.published(Some(mean_error)));
             points.push(
                 Point::new(of("within 5 %"), at, exact(score.within)).published(Some(within)),
             );
@@ -36,11 +36,9 @@ pub fn forward(trained: &Evaluated) -> Vec<Point> {
 
 /// Fig. 6: mean absolute errors of each component of the throttled stacks, and shares within 5 %. The
 /// published ones are of the completion stalls, the largest component there; they stand next to our largest.
-pub fn inverse(trained: &Evaluated) -> Vec<Point> {
+pub fn inverse(trained: &TrainingResult) -> Vec<Point> {
     let mut points = Vec::new();
-    for (mode, at, mean, within) in
-        [(SmtMode::Smt2, "SMT2", 9.3, 47.0), (SmtMode::Smt4, "SMT4", 15.1, 24.0)]
-    {
+    for ((mode, at), Accuracy { mean_error, within, .. }) in MODES.into_iter().zip(INVERSE) {
         let Some(evaluation) = trained.modes.get(&mode) else { continue };
         let largest = evaluation.programs.largest_component();
         for (component, name) in trained.model.components.names().enumerate() {
@@ -50,7 +48,7 @@ pub fn inverse(trained: &Evaluated) -> Vec<Point> {
                 let point = Point::new(format!("{what}, {name}"), at, percent(share?));
                 Some(point.published(printed(published)))
             };
-            points.extend(of("mean error", errors.mean_absolute(), mean));
+            points.extend(of("mean error", errors.mean_absolute(), mean_error));
             points.extend(of("within 5 %", errors.share_within(), within));
         }
     }
@@ -62,7 +60,7 @@ fn percent(share: f64) -> Estimate {
 }
 
 /// The histograms of Fig. 5 (the slowdown) and Fig. 6 (the largest component), without their open ends.
-pub fn histograms(trained: &Evaluated) -> [Vec<Point>; 2] {
+pub fn histograms(trained: &TrainingResult) -> [Vec<Point>; 2] {
     let mut histograms = [Vec::new(), Vec::new()];
     for (mode, evaluation) in &trained.modes {
         let validation = &evaluation.programs;

@@ -1,9 +1,15 @@
-//! A static grouping that is better than any of its neighbours, as a bound for groups of four: of pairs an
-//! oracle is found exactly, of wider groups it is not.
+//! A static grouping that is better than any of its neighbours, as a bound for groups of four: the best pairs can be
+//! found exactly, the best wider groups cannot.
 //!
-//! A search begins with the grouping that no swap of two programs improves by the slowdowns of pairs
-//! (each co-runner slows a program by as much as it does alone with it). From there it measures the swaps
-//! that seem best by pairs, takes the best one by measured throughput, and so on until none is better.
+//! ```text
+//! groups = the programs in order
+//! while a swap of two programs gains throughput by the slowdowns of pairs: make the best such swap
+//! repeat
+//!     measure the groups that the SWAPS best swaps by pairs would make
+//!     make the best of these by measured throughput; end if none gains
+//! ```
+//!
+//! By the slowdowns of pairs, each co-runner slows a program by as much as it does when it is the only one.
 //! Groups are measured on one core, without what other cores take of caches and memory, and which cores
 //! are near memory is left out: on cores of both nodes others may do better.
 //!
@@ -27,7 +33,7 @@ const LEAST: f64 = 1e-6;
 /// A group and a place in it, and another one.
 type Swap = [(usize, usize); 2];
 
-/// Groups of so many of the programs; else the groups that have to be measured first.
+/// Groups of this many of the programs; else the groups that have to be measured first.
 ///
 /// # Errors
 /// The groups of which nothing is known, in order of their names.

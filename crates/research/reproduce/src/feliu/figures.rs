@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{
-    L1, NUMA, ONLINE, ORACLE, OS, PRIVATE, PUBLISHED, RANDOM, RANDOM_FREE, RANDOM_PRIVATE,
+    L1, NUMA, ONLINE, ORACLE, OS, PRIVATE, RANDOM, RANDOM_FREE, RANDOM_PRIVATE, SYMBIOTIC,
 };
 use super::{SHUFFLED, STATIC, Size};
-use crate::Reproduced;
-use crate::figure::{Drawn, Figure, Paper, Point};
-use symbiont_campaign::{Finished, Metric, Rows};
+use crate::Reproduction;
+use crate::figure::{Drawing, Figure, Paper, Point};
+use symbiont_campaign::{FinishedRun, Metric, Rows};
 use symbiont_experiments_sim::mixes::{Mix, MixRecord, Run};
+use symbiont_report::published::feliu::{ANTT, STP, Statement};
 use symbiont_report::stats::Estimate;
 
 const OTHERS: &str = "Other programs than the paper's SPEC CPU2006, with shorter targets; the programs are known to \
@@ -37,7 +38,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         quantity: "STP over random",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Lines { x: "Cores" },
+        drawn: Drawing::Lines { x: "Cores" },
         deviations: &[OTHERS, SERIES],
     }
 }
@@ -46,7 +47,7 @@ const fn matrix(id: &'static str, place: &'static str, title: &'static str) -> F
     Figure {
         quantity: "Share of quanta",
         neutral: None,
-        drawn: Drawn::Matrix { row: "program", column: "co-running with" },
+        drawn: Drawing::Matrix { row: "program", column: "co-running with" },
         deviations: &[OTHERS, SHARES],
         ..figure(id, place, title)
     }
@@ -56,7 +57,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         quantity: "Error of predicted slowdowns",
         neutral: None,
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         ..figure(
             "feliu-fig5",
             "Fig. 5",
@@ -66,14 +67,14 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         quantity: "Share of predictions",
         neutral: None,
-        drawn: Drawn::Lines { x: "Error, %" },
+        drawn: Drawing::Lines { x: "Error, %" },
         deviations: &[OTHERS, SERIES, ENDS],
         ..figure("feliu-fig5-errors", "Fig. 5", "Errors of predicted slowdowns, simulated")
     },
     Figure {
         quantity: "Error of estimated components",
         neutral: None,
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         deviations: &[OTHERS, LARGEST],
         ..figure(
             "feliu-fig6",
@@ -84,7 +85,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         quantity: "Share of estimates",
         neutral: None,
-        drawn: Drawn::Lines { x: "Error, %" },
+        drawn: Drawing::Lines { x: "Error, %" },
         deviations: &[OTHERS, LARGEST, ENDS],
         ..figure("feliu-fig6-errors", "Fig. 6", "Errors of the largest component, simulated")
     },
@@ -95,7 +96,7 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         quantity: "Gain in STP",
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[OTHERS, SERIES, COUNTS],
         ..figure("feliu-sec63", "section 6.3", "Gains in STP that the text states, simulated")
     },
@@ -114,7 +115,7 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         quantity: "Change of ANTT; lower is better",
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[OTHERS, SERIES, COUNTS],
         ..figure("feliu-sec64", "section 6.4", "Changes of ANTT that the text states, simulated")
     },
@@ -122,7 +123,7 @@ pub const FIGURES: &[Figure] = &[
     matrix("feliu-fig9b", "Fig. 9", "Pairs on one core in another SMT2 workload, simulated"),
     matrix("feliu-fig10", "Fig. 10", "Pairs on one core in an SMT4 workload, simulated"),
     Figure {
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         ..figure(
             "feliu-controls",
             "our controls",
@@ -137,9 +138,9 @@ pub fn of_cores(rows: &Rows, width: usize, cores: &[usize]) -> Rows {
     rows.only(|row| begins.iter().any(|begin| row.workload.starts_with(begin)))
 }
 
-pub fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Reproduced {
-    let mut reproduced = Reproduced::default();
-    let contenders = [OS, L1, PUBLISHED, ONLINE, NUMA, ORACLE, STATIC];
+pub fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Reproduction {
+    let mut reproduced = Reproduction::default();
+    let contenders = [OS, L1, SYMBIOTIC, ONLINE, NUMA, ORACLE, STATIC];
     for (width, fig7, fig8) in
         [(2, "feliu-fig7a", "feliu-fig8a"), (4, "feliu-fig7b", "feliu-fig8b")]
     {
@@ -161,14 +162,14 @@ pub fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Repro
         reproduced.points.insert(fig7, gains);
         reproduced.points.insert(fig8, levels);
     }
-    let stated = |said: &[Said], metric: Metric| {
-        let point = |said: &Said| {
-            let (width, from, to, own, other, printed) = said;
-            let cores: Vec<usize> = (*from..=*to).collect();
-            let all = by_width.get(width)?;
-            let rows = of_cores(all, *width, &cores);
+    let stated = |statements: &[Statement], metric: Metric| {
+        let point = |statement: &Statement| {
+            let Statement { smt, cores: (from, to), own, other, percent } = *statement;
+            let cores: Vec<usize> = (from..=to).collect();
+            let all = by_width.get(&smt)?;
+            let rows = of_cores(all, smt, &cores);
             let ours = rows.gain(own, other, metric, seed).ok()?.percent();
-            let mut point = Point::new("ours", place(said), ours).published(Some(*printed));
+            let mut point = Point::new("ours", statement.place(), ours).published(Some(percent));
             // What the signal brings a policy over one that has none.
             for (without, own, other) in CONTROLS.iter().filter(|_| is_by_signal(own, other)) {
                 let gain = all.gain(own, other, metric, seed).ok();
@@ -176,14 +177,14 @@ pub fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Repro
             }
             Some(point)
         };
-        said.iter().filter_map(point).collect::<Vec<_>>()
+        statements.iter().filter_map(point).collect::<Vec<_>>()
     };
     reproduced.points.insert("feliu-sec63", stated(STP, Metric::Stp));
     reproduced.points.insert("feliu-sec64", stated(ANTT, Metric::Antt));
     let mut controls = Vec::new();
     for (width, rows) in by_width {
         let pairs = CONTROLS.map(|(_, own, other)| (own, other));
-        for (own, other) in [(PUBLISHED, RANDOM)].into_iter().chain(pairs) {
+        for (own, other) in [(SYMBIOTIC, RANDOM)].into_iter().chain(pairs) {
             let gain = rows.gain(own, other, Metric::Stp, seed).ok();
             let at = format!("SMT{width}");
             controls.extend(gain.map(|gain| Point::new(own, at, gain.percent())));
@@ -191,18 +192,6 @@ pub fn points(size: &Size, by_width: &BTreeMap<usize, Rows>, seed: u64) -> Repro
     }
     reproduced.points.insert("feliu-controls", controls);
     reproduced
-}
-
-/// SMT mode, from and to how many cores, which over which, percent.
-pub type Said = (usize, usize, usize, &'static str, &'static str, f64);
-
-/// What a statement is of.
-pub fn place((width, from, to, own, other, _): &Said) -> String {
-    let cores = match from == to {
-        true => from.to_string(),
-        false => format!("{from} to {to}"),
-    };
-    format!("{own} over {other}, SMT{width}, {cores} cores")
 }
 
 /// Negative controls: what is taken away, and what is held against what.
@@ -213,43 +202,12 @@ const CONTROLS: [(&str, &str, &str); 2] = [
 
 /// Is it a policy by its signal over one that has none?
 fn is_by_signal(own: &str, other: &str) -> bool {
-    [PUBLISHED, NUMA].contains(&own) && [RANDOM, OS, L1].contains(&other)
+    [SYMBIOTIC, NUMA].contains(&own) && [RANDOM, OS, L1].contains(&other)
 }
-
-/// Section 6.3; of all counts of cores and the most, section 1 and the abstract.
-pub const STP: &[Said] = &[
-    (2, 4, 10, PUBLISHED, RANDOM, 8.9),
-    (2, 4, 10, PUBLISHED, OS, 4.0),
-    (2, 4, 10, PUBLISHED, L1, 3.4),
-    (2, 4, 10, ORACLE, PUBLISHED, 1.2),
-    (2, 9, 9, ORACLE, PUBLISHED, 2.5),
-    (2, 7, 7, PUBLISHED, RANDOM, 13.1),
-    (2, 7, 7, PUBLISHED, OS, 7.4),
-    (2, 4, 10, NUMA, RANDOM, 9.9),
-    (2, 4, 10, NUMA, OS, 5.2),
-    (2, 6, 6, NUMA, OS, 11.0),
-    (4, 4, 10, NUMA, RANDOM, 12.4),
-    (4, 4, 10, NUMA, OS, 5.1),
-    (2, 6, 10, NUMA, RANDOM, 13.5),
-    (2, 6, 10, NUMA, OS, 6.7),
-    (2, 6, 10, NUMA, L1, 5.9),
-    (2, 6, 10, NUMA, PUBLISHED, 1.3),
-    (4, 6, 10, NUMA, RANDOM, 16.2),
-    (4, 6, 10, NUMA, OS, 5.9),
-    (4, 6, 10, NUMA, PUBLISHED, 5.3),
-];
-
-/// Section 6.4.
-pub const ANTT: &[Said] = &[
-    (2, 6, 8, NUMA, OS, -8.6),
-    (4, 10, 10, NUMA, RANDOM, -14.7),
-    (4, 9, 9, NUMA, OS, -3.7),
-    (4, 10, 10, NUMA, OS, -6.6),
-];
 
 /// Fig. 9 and 10: how often the programs of a mix share a core, over all repeats of a contender that was
 /// watched.
-pub fn together(mix: &Mix, finished: &[Finished<Run, MixRecord>]) -> Vec<Point> {
+pub fn together(mix: &Mix, finished: &[FinishedRun<Run, MixRecord>]) -> Vec<Point> {
     let names: Vec<String> = (mix.programs.iter().enumerate())
         .map(|(at, name)| match mix.programs.iter().take(at).filter(|one| *one == name).count() {
             0 => name.clone(),

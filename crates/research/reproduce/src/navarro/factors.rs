@@ -9,13 +9,12 @@ use symbiont_policy::Symbiotic;
 use symbiont_profile::Profile;
 use symbiont_topology::CpuSet;
 
-use super::super::compared::{Comparison, Ready};
-use super::super::figure::{Drawn, Figure, Paper, Point};
+use super::super::compared::{Comparison, PreparedMachine};
+use super::super::figure::{Drawing, Figure, Paper, Point};
 use super::super::trained::{Knowledge, train};
-use super::super::{Context, Effort, Reproduced, described};
+use super::super::{Context, Effort, Reproduction, described};
 use super::XEON;
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats, Rows};
+use symbiont_campaign::{Error, Metric, Progress, Repeats, Rows};
 use symbiont_experiments_sim::hysched::Alone;
 use symbiont_experiments_sim::mixes::{Contender, Mix, deal};
 use symbiont_experiments_sim::training;
@@ -30,8 +29,8 @@ const QUANTA_MS: [u64; 3] = [50, 100, 500];
 /// Programs of a mix of eight whose slots are mostly lost in the back end.
 const BACKEND: [usize; 3] = [0, 4, 8];
 const CORES: usize = 4;
-const TRAINING: training::Size =
-    training::Size { quantum: Duration::from_millis(500), quanta: 10, fours: 0 };
+const TRAINING: training::TrainingSize =
+    training::TrainingSize { quantum: Duration::from_millis(500), quanta: 10, fours: 0 };
 
 pub(super) const FIGURES: [Figure; 2] = [
     Figure {
@@ -42,7 +41,7 @@ pub(super) const FIGURES: [Figure; 2] = [
         quantity: "Gain in STP over the OS",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[MIXES],
     },
     Figure {
@@ -53,7 +52,7 @@ pub(super) const FIGURES: [Figure; 2] = [
         quantity: "Gain in STP over random",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[
             MIXES,
             "oracle knows the measured slowdowns of all pairs: about what is there to gain.",
@@ -68,14 +67,14 @@ pub(super) fn add(
     profiles: &BTreeMap<String, Profile>,
     alone: &BTreeMap<String, Alone>,
     (context, progress): (&Context<'_>, &mut dyn Progress),
-    reproduced: &mut Reproduced,
+    reproduced: &mut Reproduction,
 ) -> Result<(), Error> {
     let (count, seconds, repeats) = match context.effort {
         Effort::Quick => (2, 1, 2),
         Effort::Full => (5, 4, 4),
     };
     let known = Knowledge::of(&train(described(XEON)?, 2, profiles, &TRAINING, context, progress)?);
-    let ready = Ready::new(described(XEON)?, profiles, &[1, 2], context)?;
+    let ready = PreparedMachine::new(described(XEON)?, profiles, &[1, 2], context)?;
     let cores = ready.builder.description().topology.cores().iter().take(CORES);
     let allowed: CpuSet = cores.flat_map(|core| core.cpus.iter()).collect();
     let comparison = Comparison {
@@ -109,7 +108,7 @@ fn own(quantum_ms: u64) -> String {
 fn contenders(known: &Knowledge) -> Result<Vec<Contender>, Error> {
     // What is shown is throughput.
     let settings = known.settings.clone().with(&Symbiotic::OBJECTIVE, &Objective::Stp);
-    let settings = settings.map_err(|error| Error::Evaluation(error.to_string()))?;
+    let settings = settings.map_err(Error::evaluation)?;
     let at_once = |name: &str, policy| Contender { at_once: true, ..Contender::new(name, policy) };
     let mut all = vec![Contender::new(OS, "stay"), at_once(OS_AT_ONCE, "stay")];
     all.extend(QUANTA_MS.map(|ms| Contender {
@@ -126,7 +125,7 @@ fn contenders(known: &Knowledge) -> Result<Vec<Contender>, Error> {
     Ok(all)
 }
 
-/// How a mix with so many programs that are bound by the back end is called.
+/// The name of a mix with this many programs that are bound by the back end.
 fn called(backend: usize) -> String {
     format!("{backend} of 8 bound by the back end")
 }

@@ -1,8 +1,8 @@
 //! Files that say which profile is of which program.
 //!
 //! # Problem
-//! A user with programs that others have only stand-ins for makes a profile of each, in files of any name. One text file
-//! says which is which, written by hand or by a script.
+//! A user with programs that others have only stand-ins for makes a profile of each, in files of any name. One text
+//! file says which is which, written by hand or by a script.
 //!
 //! # Approach
 //! A line is `NAME = PATH`. `#` begins a comment, at the start of a line or behind a space. Name and path may stand in
@@ -40,7 +40,7 @@ pub struct MapError {
 /// The lines of a map that name profiles, in order.
 ///
 /// # Errors
-/// With the first line that is none of a map.
+/// With the first line that does not belong in a map.
 pub fn entries(text: &str) -> Result<Vec<Entry>, MapError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut all = Vec::new();

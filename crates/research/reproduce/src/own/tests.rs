@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::Error;
 use symbiont_experiments_sim::Library;
 use symbiont_profile::{Profile, test_support as synthetic};
 

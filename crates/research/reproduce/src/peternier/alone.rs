@@ -10,13 +10,12 @@ use symbiont_sim_fast::fast::TableBuilder;
 use symbiont_sim_fast::program::{Program, Shape};
 
 use super::{BULLDOZER, POWER7, counterpart};
-use crate::compared::Ready;
+use crate::compared::PreparedMachine;
 use crate::figure::Point;
-use crate::{Context, Reproduced, described};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Done, Experiment, carry_out, digest};
+use crate::{Context, Reproduction, described};
+use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, digest};
 use symbiont_experiments_sim::{Runner, Setup, SimulateError};
-use symbiont_report::published::workover::TABLES;
+use symbiont_report::published::peternier::TABLES;
 use symbiont_report::stats::{Estimate, mean};
 
 /// Multiplications of small matrices, as the paper calls them.
@@ -33,7 +32,7 @@ pub(super) struct Usage {
 }
 
 struct Alone<'a, 'p> {
-    ready: &'a Ready<'p>,
+    ready: &'a PreparedMachine<'p>,
     programs: Vec<String>,
     time: Duration,
     seed: u64,
@@ -52,7 +51,7 @@ impl Experiment for Alone<'_, '_> {
         digest(&[&self.ready.basis_of(run), &settings])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<String> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<String> {
         if done.is_empty() { self.programs.clone() } else { Vec::new() }
     }
 
@@ -96,7 +95,7 @@ pub(super) fn add(
     full: bool,
     context: &Context<'_>,
     progress: &mut dyn Progress,
-    reproduced: &mut Reproduced,
+    reproduced: &mut Reproduction,
 ) -> Result<(), Error> {
     let runs = |program| context.own.or(program, counterpart(program));
     let pairs = TABLES.iter().filter_map(|row| Some((row, runs(row.program)?)));
@@ -108,7 +107,7 @@ pub(super) fn add(
     for (at, (id, machine)) in
         [("peternier-tab1", BULLDOZER), ("peternier-tab2", POWER7)].into_iter().enumerate()
     {
-        let ready = Ready::new(described(machine)?, &profiles, &[1], context)?;
+        let ready = PreparedMachine::new(described(machine)?, &profiles, &[1], context)?;
         let programs = programs.clone();
         let runs = Alone { ready: &ready, programs, time, seed: context.seed };
         let done = carry_out(&runs, &context.records, context.workers, progress)?;

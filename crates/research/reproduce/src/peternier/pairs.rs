@@ -6,16 +6,15 @@ use symbiont_sim_fast::fast::Switches;
 use symbiont_sim_fast::machine::Generation;
 
 use super::{BULLDOZER, POWER7, nearest};
-use crate::compared::{Compared, Comparison, Ready};
+use crate::compared::{Comparison, MixResults, PreparedMachine};
 use crate::figure::Point;
 use crate::own::{OwnPrograms, ProgramUse};
-use crate::{Context, Reproduced, described};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats};
-use symbiont_experiments_sim::Shown;
+use crate::{Context, Reproduction, described};
+use symbiont_campaign::{Error, Metric, Progress, Repeats};
+use symbiont_experiments_sim::ShownMeasurements;
 use symbiont_experiments_sim::code;
 use symbiont_experiments_sim::mixes::{Contender, Mix};
-use symbiont_report::published::workover::{FIGURE_11, FIGURE_12A, FIGURE_12B, Gain};
+use symbiont_report::published::peternier::{FIGURE_11, FIGURE_12A, FIGURE_12B, Gain};
 use symbiont_report::stats::{Estimate, mean, mean_estimate, standard_deviation};
 
 pub(super) const OS: &str = "OS";
@@ -97,7 +96,7 @@ pub(super) fn contenders(bulldozer: bool) -> Vec<Contender> {
         Contender { os: Generation::Older, ..Contender::new(OLDER, "stay") },
         Contender::new(SUBOPTIMAL, "static"),
         Contender::new(OWN, "fpu"),
-        Contender { shown: Shown::Shuffled, ..Contender::new(SHUFFLED, "fpu") },
+        Contender { shown: ShownMeasurements::Shuffled, ..Contender::new(SHUFFLED, "fpu") },
         Contender { switches: private, ..Contender::new(OWN_PRIVATE, "fpu") },
         Contender { switches: private, ..Contender::new(OS_PRIVATE, "stay") },
     ];
@@ -115,18 +114,17 @@ pub(super) fn add(
     full: bool,
     context: &Context<'_>,
     progress: &mut dyn Progress,
-    reproduced: &mut Reproduced,
+    reproduced: &mut Reproduction,
 ) -> Result<(), Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
     let own = &context.own;
     let programs = case.pairs.iter().filter_map(|pair| runs(pair, own)).flatten();
     let programs = programs.map(str::to_owned);
     let profiles = context.profiles(&programs.collect::<Vec<_>>())?;
     let description = described(case.machine)?.restricted(None, Some(case.width));
-    let description = description.map_err(|error| failed(&error))?;
+    let description = description.map_err(Error::evaluation)?;
     let modes: Vec<u32> =
         [1, 2, 4].into_iter().filter(|mode| *mode as usize <= case.width).collect();
-    let ready = Ready::new(description, &profiles, &modes, context)?;
+    let ready = PreparedMachine::new(description, &profiles, &modes, context)?;
     let topology = &ready.builder.description().topology;
     let (cores, allowed) = (topology.cores().len(), topology.cpus().iter().collect());
     let mixes = case.pairs.iter().filter_map(|pair| mix(pair, own, cores, case.width, &allowed));
@@ -150,7 +148,7 @@ pub(super) fn add(
 
 /// Gain of a contender over another in a mix, %.
 pub(super) fn gain(
-    (compared, metric): (&Compared, Metric),
+    (compared, metric): (&MixResults, Metric),
     pair: &Gain,
     own: &str,
     other: &str,
@@ -162,7 +160,7 @@ pub(super) fn gain(
 
 /// Standard deviation of the speed of a mix from repeat to repeat, %.
 pub(super) fn spread(
-    (compared, metric): (&Compared, Metric),
+    (compared, metric): (&MixResults, Metric),
     pair: &Gain,
     of: &str,
 ) -> Option<Estimate> {
@@ -176,7 +174,7 @@ const METRIC: Metric = Metric::Slowest;
 
 /// What the negative controls gain in a mix, %.
 pub(super) fn controls(
-    compared: (&Compared, Metric),
+    compared: (&MixResults, Metric),
     pair: &Gain,
     seed: u64,
 ) -> [Option<Estimate>; 2] {
@@ -184,7 +182,7 @@ pub(super) fn controls(
 }
 
 /// Change of the misses per instruction from one contender to another, %.
-fn misses(compared: &Compared, pair: &Gain, from: &str, to: &str) -> Option<Estimate> {
+fn misses(compared: &MixResults, pair: &Gain, from: &str, to: &str) -> Option<Estimate> {
     let of = |contender: &str, repeat: u32| {
         let mut runs = compared.finished.iter();
         let is = |run: &symbiont_experiments_sim::mixes::Run| {
@@ -198,7 +196,7 @@ fn misses(compared: &Compared, pair: &Gain, from: &str, to: &str) -> Option<Esti
     mean_estimate(&(0..=repeats).filter_map(change).collect::<Vec<_>>()).ok()
 }
 
-fn points(case: &Case, compared: &Compared, seed: u64) -> Vec<Point> {
+fn points(case: &Case, compared: &MixResults, seed: u64) -> Vec<Point> {
     let mut points = Vec::new();
     for pair in case.pairs {
         let point = |series: &str, ours: Option<Estimate>, published| {
@@ -221,7 +219,7 @@ fn points(case: &Case, compared: &Compared, seed: u64) -> Vec<Point> {
 }
 
 /// Controls, and what comes of a counter that sees the whole module.
-fn more(case: &Case, compared: &Compared, seed: u64) -> Vec<(&'static str, Vec<Point>)> {
+fn more(case: &Case, compared: &MixResults, seed: u64) -> Vec<(&'static str, Vec<Point>)> {
     let place = case.id.trim_start_matches("peternier-");
     let (mut controls, mut module, mut moves) = (Vec::new(), Vec::new(), Vec::new());
     let mut spreads = Vec::new();

@@ -15,10 +15,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::figure::{Drawn, Figure, Paper, Point};
-use crate::{Context, Effort, Reproduced, Source};
-use symbiont_campaign::harness::{self, Daemon, Error, Programs, Progress, TIMEOUT, read_json};
-use symbiont_campaign::{Decision, InRound, Measure, Measured, Place, Repeats, Site, digest};
+use crate::figure::{Drawing, Figure, Paper, Point};
+use crate::{Context, Effort, Reproduction, Source};
+use symbiont_campaign::{Decision, Error, InRound, Progress, Repeats, digest, read_json};
+use symbiont_experiments_host::harness::{
+    self, Daemon, Measure, MeasuredRun, Programs, RunFolder, Site, TIMEOUT,
+};
 use symbiont_report::stats::mean_estimate;
 
 /// The daemon's cost, measured.
@@ -42,7 +44,7 @@ const FIGURES: &[Figure] = &[Figure {
     quantity: "Time over that alone",
     unit: Some("%"),
     neutral: None,
-    drawn: Drawn::Table,
+    drawn: Drawing::Table,
     deviations: &[
         "On this machine; the paper says that it is less than 2 %. Page faults are counted in the place of \
          floating-point operations, so that no thread is placed for its use of them.",
@@ -96,14 +98,14 @@ struct Trial {
 }
 
 impl Trial {
-    /// The program, with so many threads.
+    /// The program, with this many threads.
     fn words(&self, threads: u32, rounds: u32) -> Vec<String> {
         let kernels = self.kernels.display().to_string();
         vec![kernels, "threads".into(), threads.to_string(), rounds.to_string(), "1".into()]
     }
 
     /// Under a daemon: once to see that all threads are enrolled, and once to time it.
-    fn managed(&self, place: &Place<'_>, out: &Path) -> Result<(), Error> {
+    fn managed(&self, place: &RunFolder<'_>, out: &Path) -> Result<(), Error> {
         let catalogue = place.file("stand-in.toml");
         fs::write(&catalogue, STAND_IN).map_err(Error::io(&catalogue))?;
         let settings =
@@ -137,7 +139,7 @@ impl Trial {
 }
 
 /// The most threads that the daemon managed at a time.
-fn most_enrolled(daemon: &Daemon, place: &Place<'_>, over: &AtomicBool) -> Result<u32, Error> {
+fn most_enrolled(daemon: &Daemon, place: &RunFolder<'_>, over: &AtomicBool) -> Result<u32, Error> {
     let mut words = daemon.command("status");
     words.push("--json".to_owned());
     let (out, err) = (place.file("status.json"), place.file("status.err"));
@@ -151,7 +153,7 @@ fn most_enrolled(daemon: &Daemon, place: &Place<'_>, over: &AtomicBool) -> Resul
 }
 
 /// What managing adds in each round, as a share of the time alone.
-fn added(done: &[Measured<Trial>]) -> Vec<f64> {
+fn added(done: &[MeasuredRun<Trial>]) -> Vec<f64> {
     let seconds = |case: Case| {
         let of_case = done.iter().filter(move |done| done.run.cell == case);
         of_case.map(|done| done.record.seconds)
@@ -173,11 +175,11 @@ impl Measure for Trial {
         digest(&[&ROUNDS.to_string(), SOURCE, STAND_IN])
     }
 
-    fn decided(&self, done: &[Measured<Self>]) -> bool {
+    fn decided(&self, done: &[MeasuredRun<Self>]) -> bool {
         self.repeats.decide(&added(done)) != Decision::Undecided
     }
 
-    fn measure(&self, run: &InRound<Case>, place: &Place<'_>) -> Result<Report, Error> {
+    fn measure(&self, run: &InRound<Case>, place: &RunFolder<'_>) -> Result<Report, Error> {
         let out = place.file("report.json");
         match run.cell {
             Case::Managed => self.managed(place, &out)?,
@@ -210,7 +212,7 @@ impl Source for Overhead {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let quick = context.effort == Effort::Quick;
         let repeats = Repeats { least: 4, most: if quick { 4 } else { 16 }, narrow: 0.01 };
         let site = Site::new(&context.records, repeats, context.seed)?;
@@ -227,12 +229,11 @@ impl Source for Overhead {
         if done.iter().any(|done| Some(&done.record.kernels) != first) {
             return Err(Error::WrongOutput { program: "kernels".to_owned() });
         }
-        let failed =
-            |error: symbiont_report::stats::StatsError| Error::Evaluation(error.to_string());
-        let added = mean_estimate(&added(&done)).map_err(failed)?.percent();
+        let added = mean_estimate(&added(&done))?.percent();
         let at = format!("{} threads", site.machine.cpus);
         let point = Point::new("time of all kernels", at, added);
-        let mut reproduced = Reproduced { facts: site.machine.facts(), ..Reproduced::default() };
+        let mut reproduced =
+            Reproduction { facts: site.machine.facts(), ..Reproduction::default() };
         reproduced.points.insert(FIGURES[0].id, vec![point]);
         Ok(reproduced)
     }

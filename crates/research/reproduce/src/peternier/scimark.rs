@@ -10,14 +10,13 @@ use symbiont_profile::{Profile, Span};
 
 use super::pairs::{CONTROLS, NO_SIGNAL, NOT_SHARED, OS, OWN, contenders, controls, gain, spread};
 use super::{BULLDOZER, POWER7, counterpart};
-use crate::compared::{Comparison, Ready};
+use crate::compared::{Comparison, PreparedMachine};
 use crate::figure::Point;
 use crate::own::{OwnPrograms, ProgramUse};
-use crate::{Context, Reproduced, described};
-use symbiont_campaign::harness::{Error, Progress};
-use symbiont_campaign::{Metric, Repeats};
+use crate::{Context, Reproduction, described};
+use symbiont_campaign::{Error, Metric, Progress, Repeats};
 use symbiont_experiments_sim::mixes::Mix;
-use symbiont_report::published::workover::{FIGURE_13, FIGURE_14A, FIGURE_14B, Gain};
+use symbiont_report::published::peternier::{FIGURE_13, FIGURE_14A, FIGURE_14B, Gain};
 
 /// How threads' speeds are summed up: the paper adds the kernels' scores.
 const SCORE: Metric = Metric::Stp;
@@ -129,14 +128,13 @@ pub(super) fn add(
     full: bool,
     context: &Context<'_>,
     progress: &mut dyn Progress,
-    reproduced: &mut Reproduced,
+    reproduced: &mut Reproduction,
 ) -> Result<(), Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::Evaluation(error.to_string());
     let names = runs(&KERNELS, &context.own).into_iter().map(str::to_owned);
     let single = context.profiles(&names.collect::<Vec<_>>())?;
     for case in &CASES {
         let description = described(case.machine)?.restricted(None, Some(case.width));
-        let description = description.map_err(|error| failed(&error))?;
+        let description = description.map_err(Error::evaluation)?;
         let count = description.topology.cpus().len();
         let mut profiles = BTreeMap::new();
         let mut mixes = Vec::new();
@@ -155,7 +153,7 @@ pub(super) fn add(
         }
         let modes: Vec<u32> =
             [1, 2, 4].into_iter().filter(|mode| *mode as usize <= case.width).collect();
-        let ready = Ready::new(description, &profiles, &modes, context)?;
+        let ready = PreparedMachine::new(description, &profiles, &modes, context)?;
         let allowed: symbiont_topology::CpuSet =
             ready.builder.description().topology.cpus().iter().collect();
         let mix = |(name, programs): (&str, Vec<String>)| Mix {

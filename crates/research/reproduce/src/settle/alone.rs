@@ -8,8 +8,8 @@ use super::linux::Intervals;
 use super::play::{FINEST, Run, Sampled, Schedule, Scoring, Turn, VECTORS, grouped, vectors};
 use super::{Players, Size};
 use crate::figure::Point;
-use symbiont_campaign::Done;
-use symbiont_report::published::vectors::{PREDICTABLE, VECTORS as NAMES};
+use symbiont_campaign::FinishedRunOf;
+use symbiont_report::published::settle::{PREDICTABLE, VECTORS as NAMES};
 use symbiont_report::stats::{Estimate, mean, mean_estimate};
 
 /// Programs of Fig. 2, by its figures here.
@@ -44,9 +44,9 @@ pub struct Alone {
 
 impl Alone {
     /// From the runs.
-    pub fn of(done: &[Done<Players<'_>>], size: &Size) -> Self {
+    pub fn of(done: &[FinishedRunOf<Players<'_>>], size: &Size) -> Self {
         let warm = size.pairs.1 as usize;
-        let one = |done: &Done<Players<'_>>| {
+        let one = |done: &FinishedRunOf<Players<'_>>| {
             let program = done.run.jobs.first()?.clone();
             Some((program, done.record.samples.iter().skip(warm).cloned().collect()))
         };

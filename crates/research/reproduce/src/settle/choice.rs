@@ -2,9 +2,9 @@
 //!
 //! # Approach
 //! From a setting in the middle, one thing is changed at a time. The mixes are drawn from the same programs and are
-//! none of Table 4. The setting is taken for all that is reported whose vectors gain most IPC over the same scores
-//! with super-sets elsewhere (see `mixes`), on average; ties go to the first. By the gain over round robin, the
-//! setting would be taken that changes jobs least often, with vectors that have nearly all bits set.
+//! none of Table 4. All that is reported uses the setting whose vectors gain most IPC on average over the same scores
+//! with super-sets elsewhere (see `mixes`); ties go to the first. The gain over round robin would choose the setting
+//! that changes jobs least often, with vectors that have nearly all bits set.
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -17,9 +17,8 @@ use super::mixes::{gain, run};
 use super::play::{Run, Schedule, Scoring, VECTORS};
 use super::{COUNTERPARTS, Players, Size, counterpart};
 use crate::figure::Point;
-use symbiont_campaign::Done;
-use symbiont_campaign::harness::Error;
-use symbiont_report::published::vectors::MIXES;
+use symbiont_campaign::{Error, FinishedRunOf};
+use symbiont_report::published::settle::MIXES;
 use symbiont_report::stats::mean_estimate;
 
 /// Which vectors count.
@@ -31,7 +30,7 @@ const VECTORS_THAT_COUNT: [(&str, [f64; VECTORS]); 4] = [
 ];
 
 /// What was chosen.
-pub struct Chosen {
+pub struct ChosenSetting {
     /// The setting.
     pub scoring: Scoring,
     /// Its threshold over the mean count.
@@ -51,7 +50,7 @@ struct Open {
     threshold: f64,
     overlap: [f64; VECTORS],
     resident: f64,
-    /// Samples so many times as long.
+    /// Samples that are this many times as long.
     longer: f64,
 }
 
@@ -152,7 +151,7 @@ fn mixes(count: usize, seed: u64) -> Vec<Vec<String>> {
 
 /// Carries out runs that are kept under a name.
 pub type CarryOut<'c, 'a> =
-    &'c mut dyn FnMut(&str, Vec<Run>) -> Result<Vec<Done<Players<'a>>>, Error>;
+    &'c mut dyn FnMut(&str, Vec<Run>) -> Result<Vec<FinishedRunOf<Players<'a>>>, Error>;
 
 /// Carries the runs out and chooses.
 pub fn choose(
@@ -160,7 +159,7 @@ pub fn choose(
     alone: &Alone,
     seed: u64,
     carry_out: CarryOut<'_, '_>,
-) -> Result<Chosen, Error> {
+) -> Result<ChosenSetting, Error> {
     let (settings, mixes) = (settings(), mixes(size.training, seed));
     let name = |setting: &Setting| format!("{} {}", setting.what, setting.to);
     let elsewhere = |setting: &Setting| format!("{}, super-sets elsewhere", name(setting));
@@ -191,7 +190,7 @@ pub fn choose(
         let (own, base) = (name(setting), elsewhere(setting));
         let of = |jobs: &Vec<String>| gain(find(jobs, &own)?, find(jobs, &base)?, jobs.len());
         let gains: Vec<f64> = mixes.iter().filter_map(of).collect();
-        let gain = mean_estimate(&gains).map_err(|error| Error::Evaluation(error.to_string()))?;
+        let gain = mean_estimate(&gains).map_err(Error::evaluation)?;
         points.push(Point::new(
             "mean gain",
             format!("{}: {}", setting.what, setting.to),
@@ -202,14 +201,14 @@ pub fn choose(
             best = Some((gain.value, setting));
         }
     }
-    let (_, best) = best.ok_or_else(|| Error::Evaluation("no setting".to_owned()))?;
+    let (_, best) = best.ok_or_else(|| Error::evaluation("no setting"))?;
     let said = format!(
         "{}, chosen on {} mixes that are not reported: where vectors gain most IPC over super-sets elsewhere",
         name(best),
         mixes.len()
     );
     let scoring = best.open.scoring(alone);
-    Ok(Chosen { scoring, threshold: best.open.threshold, points, said })
+    Ok(ChosenSetting { scoring, threshold: best.open.threshold, points, said })
 }
 
 #[cfg(test)]

@@ -18,9 +18,8 @@ use super::alone::Alone;
 use super::play::{CacheCounts, PlayRecord, Run, Sampled, Schedule, Scoring, weighted};
 use super::queues::{Queues, pick};
 use crate::figure::Point;
-use symbiont_campaign::Done;
-use symbiont_campaign::harness::Error;
-use symbiont_report::published::vectors::{
+use symbiont_campaign::{Error, FinishedRunOf};
+use symbiont_report::published::settle::{
     BAD_DECISIONS, BETTER_CHOICES, LATE, OPPORTUNITY, WORKLOADS,
 };
 use symbiont_report::stats::{Estimate, StatsError, mean_estimate, median};
@@ -49,7 +48,7 @@ pub enum By {
 }
 
 /// A scheduler of a workload.
-struct Compared {
+struct WorkloadScheduler {
     by: By,
     called: &'static str,
     /// A control: are the super-sets of each job in an order of its own?
@@ -58,27 +57,32 @@ struct Compared {
     private: bool,
 }
 
-const LINUX: Compared =
-    Compared { by: By::Default, called: "Linux", elsewhere: false, private: false };
-const ACTIVITY: Compared = Compared { by: By::Vectors, called: "activity vectors", ..LINUX };
-const COUNTERS: Compared = Compared { by: By::Misses, called: "counters", ..LINUX };
-const OTHERS: Compared =
-    Compared { by: By::OthersVectors, called: "activity vectors of another job", ..LINUX };
-const ELSEWHERE: Compared =
-    Compared { called: "activity vectors, super-sets elsewhere", elsewhere: true, ..ACTIVITY };
-const ACTIVITY_PRIVATE: Compared =
-    Compared { called: "activity vectors, private caches", private: true, ..ACTIVITY };
-const ELSEWHERE_PRIVATE: Compared = Compared {
+const LINUX: WorkloadScheduler =
+    WorkloadScheduler { by: By::Default, called: "Linux", elsewhere: false, private: false };
+const ACTIVITY: WorkloadScheduler =
+    WorkloadScheduler { by: By::Vectors, called: "activity vectors", ..LINUX };
+const COUNTERS: WorkloadScheduler =
+    WorkloadScheduler { by: By::Misses, called: "counters", ..LINUX };
+const OTHERS: WorkloadScheduler =
+    WorkloadScheduler { by: By::OthersVectors, called: "activity vectors of another job", ..LINUX };
+const ELSEWHERE: WorkloadScheduler = WorkloadScheduler {
+    called: "activity vectors, super-sets elsewhere",
+    elsewhere: true,
+    ..ACTIVITY
+};
+const ACTIVITY_PRIVATE: WorkloadScheduler =
+    WorkloadScheduler { called: "activity vectors, private caches", private: true, ..ACTIVITY };
+const ELSEWHERE_PRIVATE: WorkloadScheduler = WorkloadScheduler {
     called: "activity vectors, super-sets elsewhere, private caches",
     private: true,
     ..ELSEWHERE
 };
 
-const ALL: [Compared; 7] =
+const ALL: [WorkloadScheduler; 7] =
     [LINUX, ACTIVITY, COUNTERS, OTHERS, ELSEWHERE, ACTIVITY_PRIVATE, ELSEWHERE_PRIVATE];
 
 /// What is compared, with which base.
-const CONTROLS: [[&Compared; 2]; 6] = [
+const CONTROLS: [[&WorkloadScheduler; 2]; 6] = [
     [&ACTIVITY, &LINUX],
     [&COUNTERS, &LINUX],
     [&ELSEWHERE, &LINUX],
@@ -123,7 +127,7 @@ fn jobs(workload: &[&str; 8]) -> Vec<String> {
 pub fn runs(size: (u32, u64), scoring: &Scoring, alone: &Alone, seed: u64) -> Vec<Run> {
     let of = |(number, jobs): (usize, Vec<String>)| {
         let seed = seed.wrapping_add((number * jobs.len()) as u64);
-        ALL.map(|Compared { by, called, elsewhere, private }| {
+        ALL.map(|WorkloadScheduler { by, called, elsewhere, private }| {
             let scoring = Scoring { elsewhere: elsewhere.then_some(seed), ..scoring.clone() };
             let schedule = Schedule::Linux(by, scoring);
             Run { private, ..super::mixes::run(&jobs, called, schedule, size, alone) }
@@ -145,7 +149,7 @@ pub struct Scheduler<'a> {
 }
 
 impl<'a> Scheduler<'a> {
-    /// Of these jobs on so many hardware threads.
+    /// Of these jobs on this many hardware threads.
     pub fn new(
         jobs: &[String],
         cpus: usize,
@@ -235,11 +239,15 @@ impl<'a> Scheduler<'a> {
 }
 
 /// Fig. 7 to 11.
-pub fn points(done: &[Done<Players<'_>>]) -> Result<Vec<(&'static str, Vec<Point>)>, Error> {
-    evaluate(done).map_err(|error| Error::Evaluation(error.to_string()))
+pub fn points(
+    done: &[FinishedRunOf<Players<'_>>],
+) -> Result<Vec<(&'static str, Vec<Point>)>, Error> {
+    evaluate(done).map_err(Error::evaluation)
 }
 
-fn evaluate(done: &[Done<Players<'_>>]) -> Result<Vec<(&'static str, Vec<Point>)>, StatsError> {
+fn evaluate(
+    done: &[FinishedRunOf<Players<'_>>],
+) -> Result<Vec<(&'static str, Vec<Point>)>, StatsError> {
     let find = |jobs: &[String], called: &str| {
         let is = |run: &Run| run.jobs == jobs && run.called == called;
         done.iter().find(|done| is(&done.run)).map(|done| &done.record)
@@ -250,7 +258,7 @@ fn evaluate(done: &[Done<Players<'_>>]) -> Result<Vec<(&'static str, Vec<Point>)
     let (mut opportunity, mut decisions, mut better) = (Vec::new(), Vec::new(), Vec::new());
     for (name, jobs) in &workloads {
         let Some(record) = find(jobs, LINUX.called) else { continue };
-        let judged = Judged::of(&record.decisions);
+        let judged = DecisionShares::of(&record.decisions);
         opportunity.push(Point::new("a better job was there", name.as_str(), judged.opportunity));
         for (what, share) in ["good", "moderate", "bad"].iter().zip(judged.classes) {
             decisions.push(Point::new(*what, name.as_str(), share));
@@ -285,7 +293,7 @@ fn add_mean(points: &mut Vec<Point>, series: &str, published: f64) -> Result<(),
 }
 
 /// Shares of the default scheduler's decisions, %.
-pub(super) struct Judged {
+pub(super) struct DecisionShares {
     /// Those with a better job in the pool.
     pub opportunity: Estimate,
     /// Good, moderate, bad.
@@ -294,7 +302,7 @@ pub(super) struct Judged {
     pub better: [Estimate; 2],
 }
 
-impl Judged {
+impl DecisionShares {
     /// Good, moderate, bad: in the lowest, middle and highest third of all overlaps that there were in a pool,
     /// equal ones by the middle of their ranks. So a bad decision need not have a better job in its pool.
     pub fn of(decisions: &[Decision]) -> Self {
@@ -425,7 +433,7 @@ mod tests {
     fn decisions_are_judged_by_all_overlaps() {
         let decision = |overlaps: &[f64]| Decision { overlaps: overlaps.to_vec(), chosen: 0 };
         // 1 2 3 | 4 5 6 | 8 8 9
-        let judged = Judged::of(&[
+        let judged = DecisionShares::of(&[
             decision(&[9.0, 1.0, 2.0]),
             decision(&[8.0, 8.0]),
             decision(&[5.0, 6.0]),

@@ -18,9 +18,8 @@ use super::alone::Alone;
 use super::play::{PlayRecord, Run, Sampled, Schedule, Scoring, VECTORS};
 use super::{Players, Size, counterpart};
 use crate::figure::Point;
-use symbiont_campaign::Done;
-use symbiont_campaign::harness::Error;
-use symbiont_report::published::vectors::{MEAN, MIXES};
+use symbiont_campaign::{Error, FinishedRunOf};
+use symbiont_report::published::settle::{MEAN, MIXES};
 use symbiont_report::stats::{Estimate, mean_estimate};
 
 pub const ROUND_ROBIN: &str = "round robin";
@@ -159,7 +158,7 @@ fn table<'r>(
         Some(100.0 * gain(own, base, mix.jobs.len())?)
     };
     let (l2, all) = (avoided(0), avoided(1));
-    let rows: [(&str, &Of<'_>, Printed, Option<f64>); 3] = [
+    let rows: [(&str, &Of<'_>, PublishedValue, Option<f64>); 3] = [
         ("kick-outs avoided, L2", &l2, |mix| Some(mix.published.0), Some(MEAN.0)),
         ("kick-outs avoided, all caches", &all, |_| None, None),
         ("IPC", &ipc, |mix| Some(mix.published.1), Some(MEAN.1)),
@@ -173,7 +172,7 @@ fn table<'r>(
         }
         let over = |called: &str| {
             let values: Vec<f64> = mixes.iter().filter_map(|mix| of(mix, called)).collect();
-            mean_estimate(&values).map_err(|error| Error::Evaluation(error.to_string()))
+            mean_estimate(&values).map_err(Error::evaluation)
         };
         let point = Point::new(what, "mean", over(ACTIVITY)?).published(mean);
         table.push(point.control("super-sets elsewhere", Some(over(ELSEWHERE)?)));
@@ -182,12 +181,12 @@ fn table<'r>(
 }
 
 /// What is published of a mix.
-type Printed = fn(&Mix) -> Option<f64>;
+type PublishedValue = fn(&Mix) -> Option<f64>;
 
 /// Table 4 and the controls.
 pub fn points(
     mixes: &[Mix],
-    done: &[Done<Players<'_>>],
+    done: &[FinishedRunOf<Players<'_>>],
 ) -> Result<Vec<(&'static str, Vec<Point>)>, Error> {
     let find = |jobs: &[String], called: &str| {
         let is = |run: &Run| run.jobs == jobs && run.called == called;
@@ -206,14 +205,14 @@ pub fn points(
     ] {
         let of = |Mix { jobs, .. }: &Mix| gain(find(jobs, own)?, find(jobs, base)?, jobs.len());
         let gains: Vec<f64> = mixes.iter().filter_map(of).collect();
-        let gain = mean_estimate(&gains).map_err(|error| Error::Evaluation(error.to_string()))?;
+        let gain = mean_estimate(&gains).map_err(Error::evaluation)?;
         controls.push(Point::new(own, format!("over {base}"), gain.percent()));
     }
     let mut turns = Vec::new();
     for called in CHANGES {
         let all = mixes.iter().filter_map(|mix| Some(changes(find(&mix.jobs, called)?)));
         let mean = mean_estimate(&all.collect::<Vec<_>>());
-        let mean = mean.map_err(|error| Error::Evaluation(error.to_string()))?;
+        let mean = mean.map_err(Error::evaluation)?;
         turns.push(Point::new("jobs that enter per sample", called, mean));
     }
     Ok(vec![("settle-tab4", table), ("settle-controls", controls), ("settle-turns", turns)])

@@ -3,9 +3,8 @@
 use super::play::{Run, Sampled, Schedule, Scoring, Turn, VECTORS, vectors};
 use super::{COUNTERPARTS, Players, Size};
 use crate::figure::Point;
-use symbiont_campaign::Done;
-use symbiont_campaign::harness::Error;
-use symbiont_report::published::vectors::{CONFLICTS, CORRELATIONS, SLOPES, VECTORS as NAMES};
+use symbiont_campaign::{Error, FinishedRunOf};
+use symbiont_report::published::settle::{CONFLICTS, CORRELATIONS, SLOPES, VECTORS as NAMES};
 use symbiont_report::stats::{Estimate, mean_estimate};
 
 /// Above this r² a correlation is strong (section 2.3).
@@ -54,13 +53,11 @@ fn samples(record: &[Sampled], scoring: &Scoring, vector: usize) -> Vec<(f64, f6
 
 /// Fig. 1, Fig. 3 and Table 1.
 pub fn points(
-    done: &[Done<Players<'_>>],
+    done: &[FinishedRunOf<Players<'_>>],
     size: &Size,
     scoring: &Scoring,
 ) -> Result<Vec<(&'static str, Vec<Point>)>, Error> {
-    let evaluation =
-        |error: symbiont_report::stats::StatsError| Error::Evaluation(error.to_string());
-    let counted = |done: &Done<Players<'_>>| {
+    let counted = |done: &FinishedRunOf<Players<'_>>| {
         done.record.samples.iter().skip(size.pairs.1 as usize).cloned().collect::<Vec<_>>()
     };
     let all: Vec<(&Run, Vec<Sampled>)> = done.iter().map(|it| (&it.run, counted(it))).collect();
@@ -88,11 +85,7 @@ pub fn points(
         Point::new(*name, "of 45 pairs", Estimate::exact(ours as f64)).published(Some(*published))
     };
     let classes = CORRELATIONS.iter().zip(classes).map(class).collect();
-    Ok(vec![
-        ("settle-fig1", conflicts(&all).map_err(evaluation)?),
-        ("settle-fig3", classes),
-        ("settle-tab1", table),
-    ])
+    Ok(vec![("settle-fig1", conflicts(&all)?), ("settle-fig3", classes), ("settle-tab1", table)])
 }
 
 /// Uses, misses, and misses due to the other, of the L2.

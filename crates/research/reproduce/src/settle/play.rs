@@ -22,8 +22,7 @@ use symbiont_sim_fast::description::Description;
 use symbiont_topology::Topology;
 
 use super::linux::{By, Decision, Intervals, Scheduler};
-use symbiont_campaign::harness::Error;
-use symbiont_campaign::{Done, Experiment, digest};
+use symbiont_campaign::{Error, Experiment, FinishedRunOf, digest};
 use symbiont_experiments_sim::code::{self, CODE, CYCLE_CODE};
 
 /// Caches, in the order of the vectors: each has one of uses and one of misses.
@@ -213,7 +212,7 @@ pub fn weighted(one: &[Vector], other: &[Vector], weights: &[f64; VECTORS]) -> f
     pairs.map(|((one, other), weight)| weight * f64::from(one.overlap(other))).sum()
 }
 
-/// Counts of so many groups of finer ones of the same reading; fewer if there are fewer.
+/// Merges counts of one reading into this many groups; fewer if there are fewer.
 pub fn grouped(counts: &[u32], groups: usize, reading: Reading) -> Vec<u64> {
     let (of, groups) = reading.groups(counts.len(), groups);
     let mut sums = vec![0; groups];
@@ -256,13 +255,11 @@ impl Traces {
     ) -> Result<Self, Error> {
         let mut traces = Self::default();
         for name in names {
-            let unusable = |error: &dyn fmt::Display| Error::Evaluation(error.to_string());
-            let file = TraceFile::open(&path(folder, name)).map_err(|error| unusable(&error))?;
+            let file = TraceFile::open(&path(folder, name)).map_err(Error::evaluation)?;
             let about = file.about();
             let basis = format!("{:?} {:?}", about, file.windows().first());
             // Nothing is asked of its past, which alone depends on a phase.
-            let window =
-                Captured::new(&file, 0, &Phase::default()).map_err(|error| unusable(&error))?;
+            let window = Captured::new(&file, 0, &Phase::default()).map_err(Error::evaluation)?;
             traces.of.insert(name.to_owned(), (window, digest(&[&basis])));
         }
         Ok(traces)
@@ -274,7 +271,7 @@ impl Traces {
     }
 
     fn of(&self, name: &str) -> Result<&(Captured, String), Error> {
-        self.of.get(name).ok_or_else(|| Error::Evaluation(format!("there is no trace of {name}")))
+        self.of.get(name).ok_or_else(|| Error::evaluation(format!("there is no trace of {name}")))
     }
 }
 
@@ -301,7 +298,7 @@ impl Experiment for Players<'_> {
         digest(&[CODE, CYCLE_CODE, &code::machine(self.machine), &traces, &known])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
         if done.is_empty() { self.runs.clone() } else { Vec::new() }
     }
 
@@ -323,7 +320,7 @@ fn hardware_threads(topology: &Topology) -> Vec<HardwareThread> {
 
 fn play(players: &Players<'_>, run: &Run, stop: &AtomicBool) -> Result<PlayRecord, Error> {
     let Players { machine, traces, intervals, .. } = players;
-    let unusable = |error: &dyn fmt::Display| Error::Evaluation(format!("{run}: {error}"));
+    let unusable = |error: &dyn fmt::Display| Error::evaluation(format!("{run}: {error}"));
     let mut streams: Vec<Stream<'_>> = Vec::new();
     for (number, job) in run.jobs.iter().enumerate() {
         let walk = traces.of(job)?.0.begin(number as u8).map_err(|error| unusable(&error))?;

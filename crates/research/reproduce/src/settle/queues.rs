@@ -31,7 +31,7 @@ impl Queue {
 }
 
 impl Queues {
-    /// So many jobs, dealt to the CPUs in turn.
+    /// This many jobs, dealt to the CPUs in turn.
     pub fn new(jobs: usize, cpus: usize) -> Self {
         let mut queues = Self { cpus: vec![Queue::default(); cpus.max(1)] };
         for job in 0..jobs {
@@ -40,7 +40,7 @@ impl Queues {
         queues
     }
 
-    /// The jobs that may run next on a CPU, the default first; none if there is none on any CPU.
+    /// The jobs that may run next on a CPU, the default first; none if no CPU has any.
     pub fn pool(&mut self, cpu: usize) -> Vec<usize> {
         if self.cpus[cpu].len() == 0 {
             self.pull(cpu);

@@ -18,15 +18,15 @@ use symbiont_policy::{Parameter, activity::Activity};
 use symbiont_profile::vectors::Vectors;
 use symbiont_topology::HostTopology;
 
-use super::linux::Judged;
-use crate::figure::{Drawn, Figure, Paper, Point};
-use crate::{Context, Effort, Reproduced, Source, on_path};
+use super::linux::DecisionShares;
+use crate::figure::{Drawing, Figure, Paper, Point};
+use crate::{Context, Effort, Reproduction, Source, on_path};
 use contest::{Cell, Contest};
 use matrix::Matrix;
 use programs::{Capture, PROGRAMS};
-use symbiont_campaign::harness::{Error, Programs, Progress};
-use symbiont_campaign::{Measured, Repeats, Site, carry_out};
-use symbiont_report::published::vectors::{BAD_DECISIONS, BETTER_CHOICES, LATE, OPPORTUNITY};
+use symbiont_campaign::{Error, Progress, Repeats, carry_out};
+use symbiont_experiments_host::harness::{MeasuredRun, Programs, Site};
+use symbiont_report::published::settle::{BAD_DECISIONS, BETTER_CHOICES, LATE, OPPORTUNITY};
 use symbiont_report::stats::{Estimate, StatsError, mean, mean_estimate, median};
 
 /// Activity vectors on this machine.
@@ -46,7 +46,7 @@ const fn figure(id: &'static str, place: &'static str, title: &'static str) -> F
         quantity: "Gain over Linux",
         unit: Some("%"),
         neutral: Some(0.0),
-        drawn: Drawn::Dots,
+        drawn: Drawing::Dots,
         deviations: &[SHARED, PAIRED],
     }
 }
@@ -56,7 +56,7 @@ const FIGURES: &[Figure] = &[
         quantity: "Time over that alone",
         unit: None,
         neutral: Some(1.0),
-        drawn: Drawn::Matrix { row: "program", column: "co-runner" },
+        drawn: Drawing::Matrix { row: "program", column: "co-runner" },
         deviations: &[
             "Each on a hardware thread of its own; the one that ends first runs again until the other one has ended.",
         ],
@@ -65,7 +65,7 @@ const FIGURES: &[Figure] = &[
     Figure {
         quantity: "Share",
         neutral: None,
-        drawn: Drawn::Table,
+        drawn: Drawing::Table,
         deviations: &[
             SHARED,
             "By the tracepoints of this kernel's scheduler. A pool is all jobs that are ready, not those of one CPU's \
@@ -88,15 +88,14 @@ fn on_cpus(cpus: &[u32]) -> Vec<String> {
 
 /// Two hardware threads that share as much as can be.
 fn two_cpus() -> Result<[u32; 2], Error> {
-    let unusable = |why: String| Error::Evaluation(why);
-    let host = HostTopology::read().map_err(|error| unusable(error.to_string()))?;
+    let host = HostTopology::read().map_err(Error::evaluation)?;
     let cores = host.cores().iter().map(|core| &core.cpus);
     let sets = cores.chain(host.llcs().iter().map(|llc| &llc.cpus));
     let all = host.cpus();
     let found = sets.chain([&all]).find(|cpus| cpus.len() > 1);
     let mut cpus = found.into_iter().flat_map(|cpus| cpus.iter().map(|cpu| cpu.0));
     let pair = cpus.next().zip(cpus.next()).map(|(one, other)| [one, other]);
-    pair.ok_or_else(|| unusable("two hardware threads are needed, and one is online".to_owned()))
+    pair.ok_or_else(|| Error::evaluation("two hardware threads are needed, and one is online"))
 }
 
 /// The default of a parameter.
@@ -130,7 +129,7 @@ impl Source for OnThisMachine {
         &self,
         context: &Context<'_>,
         progress: &mut dyn Progress,
-    ) -> Result<Reproduced, Error> {
+    ) -> Result<Reproduction, Error> {
         let quick = context.effort == Effort::Quick;
         let (pairs, rounds) = if quick { (2, 2) } else { (3, 10) };
         let site = Site::new(&context.records, Repeats::exactly(rounds), context.seed)?;
@@ -151,15 +150,15 @@ impl Source for OnThisMachine {
         let matrix = Matrix { folder: folder.clone(), programs: in_pairs, cpus };
         let of_pairs = Site::new(&context.records, Repeats::exactly(pairs), context.seed)?;
         let done = of_pairs.carry_out(&matrix, progress)?;
-        let failed = |error: StatsError| Error::Evaluation(error.to_string());
-        let mut reproduced = Reproduced { facts: site.machine.facts(), ..Reproduced::default() };
-        reproduced.points.insert("settle-real-matrix", matrix::points(&done).map_err(failed)?);
+        let mut reproduced =
+            Reproduction { facts: site.machine.facts(), ..Reproduction::default() };
+        reproduced.points.insert("settle-real-matrix", matrix::points(&done)?);
 
         let records = rustix::process::geteuid().is_root();
         let alone = matrix::seconds(&done);
         let contest = Contest { symbiont, folder, others, cpus, alone, courses, records };
         let done = site.carry_out(&contest, progress)?;
-        reproduced.points.extend(evaluate(&done, rounds).map_err(failed)?);
+        reproduced.points.extend(evaluate(&done, rounds)?);
         if !records {
             let why = "not recorded: the scheduler's tracepoints take root".to_owned();
             reproduced.facts.push(("Decisions of Linux".to_owned(), why));
@@ -170,9 +169,9 @@ impl Source for OnThisMachine {
 
 type Points = Vec<(&'static str, Vec<Point>)>;
 
-fn evaluate(done: &[Measured<Contest>], rounds: u32) -> Result<Points, StatsError> {
+fn evaluate(done: &[MeasuredRun<Contest>], rounds: u32) -> Result<Points, StatsError> {
     let find = |round: u32, cell: Cell| {
-        let is = |done: &&Measured<Contest>| (done.run.round, done.run.cell) == (round, cell);
+        let is = |done: &&MeasuredRun<Contest>| (done.run.round, done.run.cell) == (round, cell);
         done.iter().find(is).map(|done| &done.record)
     };
     let last = |seconds: &[f64]| seconds.iter().copied().fold(0.0, f64::max);
@@ -211,19 +210,19 @@ fn evaluate(done: &[Measured<Contest>], rounds: u32) -> Result<Points, StatsErro
             finish.push(point);
         }
     }
-    let judged: Vec<Judged> = (0..rounds)
+    let judged: Vec<DecisionShares> = (0..rounds)
         .filter_map(|round| find(round, Cell::Recorded))
-        .map(|record| Judged::of(&record.decisions))
+        .map(|record| DecisionShares::of(&record.decisions))
         .collect();
     let mut decisions = Vec::new();
-    let mut add = |what: &str, published, of: &dyn Fn(&Judged) -> f64| {
+    let mut add = |what: &str, published, of: &dyn Fn(&DecisionShares) -> f64| {
         let shares: Vec<f64> = judged.iter().map(of).collect();
         let point = Point::new(what, "this kernel", mean_estimate(&shares)?);
         decisions.push(point.published(published));
         Ok(())
     };
     if !judged.is_empty() {
-        let share = |judged: &Judged| judged.opportunity.value;
+        let share = |judged: &DecisionShares| judged.opportunity.value;
         add("a better job was there (Fig. 7)", Some(OPPORTUNITY), &share)?;
         let of = ["good (Fig. 8)", "moderate (Fig. 8)", "bad (Fig. 8)"].into_iter().enumerate();
         for (at, what) in of {

@@ -20,7 +20,7 @@ const INSTRUCTIONS: u64 = 200_000;
 /// Sets of the L2, and its ways.
 const SETS: u64 = 1024;
 const WAYS: u64 = 8;
-/// By how many sets the memory of each job lies further on: some pages, as the traces' streams move them.
+/// By how many sets the memory of each job is shifted: by some pages, as the streams of the traces are.
 const MOVED: [u64; 4] = [0, 9 * 64, 2 * 64, 12 * 64];
 
 /// Which half of the sets each job uses. Jobs of one half are those that schedules without vectors, too, run

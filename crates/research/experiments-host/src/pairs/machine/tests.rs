@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use symbiont_campaign::harness::Programs;
+use crate::harness::Programs;
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn what_runs_on_a_cpu_stays_there() {
 }
 
 fn core<'a>(
-    programs: &'a [Program],
+    programs: &'a [NamedWork],
     folder: &Path,
     symbiont: PathBuf,
     method: Method,
@@ -45,12 +45,12 @@ fn core<'a>(
     }
 }
 
-fn program(name: &str, command: &str) -> Program {
-    Program { name: name.to_owned(), work: Work::Command(command.to_owned()) }
+fn program(name: &str, command: &str) -> NamedWork {
+    NamedWork { name: name.to_owned(), work: Work::Command(command.to_owned()) }
 }
 
-fn cell(program: &str, co_runner: Option<&str>) -> Cell {
-    Cell { program: program.to_owned(), co_runner: co_runner.map(str::to_owned), take: 0 }
+fn cell(program: &str, co_runner: Option<&str>) -> PairCell {
+    PairCell { program: program.to_owned(), co_runner: co_runner.map(str::to_owned), take: 0 }
 }
 
 const BUSY: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";

@@ -4,10 +4,10 @@ use symbiont_synth::Ratio;
 
 use super::{POLICY_OUTCOMES, Pick};
 use crate::phases::checks::{is_better, is_worse};
-use crate::phases::evaluate::{Alone, Cell, Cpus, label};
+use crate::phases::evaluate::{Alone, Cpus, PhasesCell, label};
 use crate::phases::managers::Managers;
 use crate::phases::plan::{Grouping, TRIED};
-use symbiont_report::published::phases as published;
+use symbiont_report::published::morad as published;
 use symbiont_report::stats::{self, Estimate};
 use symbiont_report::{Cell as TableCell, Column, Highlight, Table};
 
@@ -15,7 +15,7 @@ use symbiont_report::{Cell as TableCell, Column, Highlight, Table};
 const UNDISTURBED: f64 = 0.95;
 
 /// A row for each program under each policy in each cell.
-pub fn programs(id: &str, caption: &str, cells: &[&Cell]) -> Table {
+pub fn programs(id: &str, caption: &str, cells: &[&PhasesCell]) -> Table {
     let columns = vec![
         Column::text("Program"),
         Column::text("Sessions"),
@@ -49,7 +49,7 @@ pub fn programs(id: &str, caption: &str, cells: &[&Cell]) -> Table {
 }
 
 /// A row for each pair under each policy.
-pub fn pairs(id: &str, caption: &str, cells: &[&Cell]) -> Table {
+pub fn pairs(id: &str, caption: &str, cells: &[&PhasesCell]) -> Table {
     let columns = vec![
         Column::text("Pair"),
         Column::text("Sessions"),
@@ -93,7 +93,7 @@ pub fn pairs(id: &str, caption: &str, cells: &[&Cell]) -> Table {
 }
 
 /// Means over the cells of the matrix, next to the paper's of a machine of the same kind.
-pub fn summary(matrix: &[&Cell], cpus: Cpus) -> Table {
+pub fn summary(matrix: &[&PhasesCell], cpus: Cpus) -> Table {
     let columns = vec![
         Column::text("Means over all pairs"),
         Column::number("Throughput, phases over stay"),
@@ -110,17 +110,17 @@ pub fn summary(matrix: &[&Cell], cpus: Cpus) -> Table {
         if cells().next().is_none() {
             continue;
         }
-        let mean = |of: &dyn Fn(&Cell) -> Option<f64>| -> TableCell {
+        let mean = |of: &dyn Fn(&PhasesCell) -> Option<f64>| -> TableCell {
             let values: Option<Vec<f64>> = cells().map(|cell| of(cell)).collect();
             values.and_then(|values| stats::mean(&values)).into()
         };
         let jitter = |pick: Pick| {
-            mean(&|cell: &Cell| {
+            mean(&|cell: &PhasesCell| {
                 let [a, b] = pick(cell).jitter;
                 Some(500.0 * (a?.value + b?.value))
             })
         };
-        let idle = |pick: Pick| mean(&|cell: &Cell| Some(100.0 * pick(cell).idle?.value));
+        let idle = |pick: Pick| mean(&|cell: &PhasesCell| Some(100.0 * pick(cell).idle?.value));
         let [(_, stay), (_, phases)] = POLICY_OUTCOMES;
         table.row(vec![
             format!("here, {}", grouping.name()).into(),

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use symbiont_synth::Ratio;
 
-use crate::phases::evaluate::{Cpus, no_estimate, prediction};
+use crate::phases::evaluate::{Cpus, prediction};
 use crate::phases::plan::{BASELINE, Grouping, Part, TRIED};
 use crate::phases::record::PhasesRecord;
-use crate::theory::phases::Scheduler;
-use symbiont_campaign::harness::Error;
+use symbiont_campaign::Error;
 use symbiont_report::metrics;
 use symbiont_report::stats::{self, Estimate};
+use symbiont_report::theory::Scheduler;
 
 /// The figures of the real programs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,11 +74,11 @@ pub fn evaluate(records: &[PhasesRecord], cpus: Cpus, seed: u64) -> Result<Optio
             let predicted = prediction(scheduler, cpus, [Ratio::PARALLEL, Ratio::SERIAL]);
             let jitter = |times: &[f64]| metrics::jitter(times).unwrap_or(f64::NAN);
             Ok(Outcome {
-                time_s: stats::mean_estimate(&together).map_err(no_estimate)?,
-                speedup: stats::ratio_of_means(&alone, &together).map_err(no_estimate)?,
+                time_s: stats::mean_estimate(&together)?,
+                speedup: stats::ratio_of_means(&alone, &together)?,
                 predicted: predicted.map(|prediction| prediction.speedup[1]),
                 jitter: metrics::jitter(&together)
-                    .map(|_| stats::bootstrap(&together, jitter, seed).map_err(no_estimate))
+                    .map(|_| stats::bootstrap(&together, jitter, seed).map_err(Error::from))
                     .transpose()?,
             })
         };
@@ -90,7 +90,7 @@ pub fn evaluate(records: &[PhasesRecord], cpus: Cpus, seed: u64) -> Result<Optio
         })
     });
     Ok(Some(Real {
-        alone_s: stats::mean_estimate(&alone).map_err(no_estimate)?,
+        alone_s: stats::mean_estimate(&alone)?,
         cells: cells.collect::<Result<_, Error>>()?,
     }))
 }

@@ -12,11 +12,11 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::Timed;
+use crate::harness::{self, Site};
 use crate::phases::command;
 use crate::phases::plan::Grouping;
 use crate::phases::record::PhasesRecord;
-use symbiont_campaign::harness::{self, Error, Progress, read_json};
-use symbiont_campaign::{Done, Experiment, Site, carry_out};
+use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, read_json};
 
 /// The serial program.
 const CHAIN: &str = include_str!("chain.py");
@@ -80,7 +80,7 @@ impl Prepare<'_> {
     pub fn work(&self, progress: &mut dyn Progress) -> Result<Work, Error> {
         let done = carry_out(self, &self.site.folder, 1, progress)?;
         let work = done.into_iter().next().map(|done| done.record);
-        work.ok_or_else(|| Error::Evaluation("nothing was prepared".to_owned()))
+        work.ok_or_else(|| Error::evaluation("nothing was prepared"))
     }
 }
 
@@ -97,7 +97,7 @@ impl Experiment for Prepare<'_> {
         self.site.machine.basis(&parts.each_ref().map(String::as_str))
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<String> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<String> {
         let first = done.is_empty().then(|| "fitting the real programs' work".to_owned());
         first.into_iter().collect()
     }
@@ -163,7 +163,7 @@ fn compress(work: &Work, threads: u32, done: &Path) -> Vec<String> {
 /// The command lines of a run, with the files for their output, and how to
 /// check what came out.
 #[derive(Debug)]
-pub struct Started<'a> {
+pub struct PreparedRun<'a> {
     work: &'a Work,
     serial: PathBuf,
     parallel: PathBuf,
@@ -173,13 +173,13 @@ pub struct Started<'a> {
 }
 
 /// A run in `folder` whose serial program starts working at `start`, since 1970.
-pub fn start<'a>(work: &'a Work, folder: &Path, start: Duration, threads: u32) -> Started<'a> {
+pub fn start<'a>(work: &'a Work, folder: &Path, start: Duration, threads: u32) -> PreparedRun<'a> {
     let [serial, parallel, done] =
         ["serial.json", "parallel.xz", "done"].map(|name| folder.join(name));
-    Started { work, serial, parallel, done, start, threads }
+    PreparedRun { work, serial, parallel, done, start, threads }
 }
 
-impl Started<'_> {
+impl PreparedRun<'_> {
     /// The serial program's command line and the file for its output.
     pub fn alone(&self) -> (Vec<String>, &Path) {
         let Work { python, steps, .. } = self.work;
@@ -189,8 +189,7 @@ impl Started<'_> {
     /// The job file of both programs.
     pub fn job_file(&self, grouping: Grouping) -> Result<String, Error> {
         let parallel = (compress(self.work, self.threads, &self.done), &*self.parallel);
-        command::job_file(&[self.alone(), parallel], grouping)
-            .map_err(|error| Error::Evaluation(error.to_string()))
+        command::job_file(&[self.alone(), parallel], grouping).map_err(Error::evaluation)
     }
 
     /// The serial program's result, if it is right.

@@ -16,13 +16,13 @@ use super::decisions::{Follower, Job};
 use super::on_cpus;
 use super::programs::PROGRAMS;
 use crate::settle::linux::Decision;
-use symbiont_campaign::harness::{Error, read_json, read_report};
-use symbiont_campaign::{InRound, Measure, Place, digest};
+use symbiont_campaign::{Error, InRound, digest, read_json};
+use symbiont_experiments_host::harness::{Measure, RunFolder, read_report};
 
 /// Time that a run may take.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What decides.
+/// What decides which program runs where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cell {
@@ -108,8 +108,7 @@ impl Contest {
             stdout: "/dev/null",
             env: [("REPEATS", program.repeats.to_string())].into(),
         });
-        let unwritable = |error: toml::ser::Error| Error::Evaluation(error.to_string());
-        let text = toml::to_string(&JobFile { job: job.collect() }).map_err(unwritable)?;
+        let text = toml::to_string(&JobFile { job: job.collect() }).map_err(Error::evaluation)?;
         fs::write(path, text).map_err(Error::io(path))
     }
 
@@ -136,10 +135,9 @@ impl Contest {
 
     /// The decisions in the events of a run, whose recording says which thread is which program.
     fn decisions(&self, events: &[Event], recording: &Path) -> Result<Vec<Decision>, Error> {
-        let unusable = |error: symbiont_trace::TraceError| Error::Evaluation(error.to_string());
-        let mut reader = symbiont_trace::Reader::open(recording).map_err(unusable)?;
+        let mut reader = symbiont_trace::Reader::open(recording).map_err(Error::evaluation)?;
         let mut jobs = BTreeMap::new();
-        while let Some(quantum) = reader.next_quantum().map_err(unusable)? {
+        while let Some(quantum) = reader.next_quantum().map_err(Error::evaluation)? {
             let sample = &quantum.sample;
             for thread in &sample.threads {
                 let program = sample.programs.iter().find(|it| it.id == thread.program);
@@ -163,7 +161,7 @@ fn recorded<T>(
     let reader = Reader::start(cpus, move |events, _| {
         theirs.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(events);
     });
-    let reader = reader.map_err(|error| Error::Evaluation(error.to_string()))?;
+    let reader = reader.map_err(Error::evaluation)?;
     let ran = run();
     let lost = reader.lost();
     drop(reader);
@@ -171,7 +169,7 @@ fn recorded<T>(
     events.sort_by_key(|event| event.at);
     match lost {
         0 => Ok((ran?, events)),
-        lost => Err(Error::Evaluation(format!("{lost} events of the scheduler were lost"))),
+        lost => Err(Error::evaluation(format!("{lost} events of the scheduler were lost"))),
     }
 }
 
@@ -190,7 +188,7 @@ impl Measure for Contest {
         digest(&[&format!("{:?}", self.cpus), &format!("{PROGRAMS:?}"), &self.records.to_string()])
     }
 
-    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<ContestRecord, Error> {
+    fn measure(&self, run: &InRound<Cell>, place: &RunFolder<'_>) -> Result<ContestRecord, Error> {
         let (jobs, report) = (place.file("jobs.toml"), place.file("report.json"));
         let recording = place.file("recording.jsonl");
         self.job_file(&jobs)?;

@@ -2,7 +2,8 @@
 //!
 //! # Approach
 //! At each switch to a job while another job ran on another hardware thread, the pool is all jobs that were ready and
-//! did not run. Overlaps are weighted as the policy `activity` weights them. Where a job is in its vectors follows from its CPU time and from its instructions in a second alone.
+//! did not run. Overlaps are weighted as the policy `activity` weights them. Where a job is in its vectors follows
+//! from its CPU time and from its instructions in a second alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 

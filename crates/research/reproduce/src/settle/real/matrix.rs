@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::on_cpus;
 use super::programs::{PROGRAMS, Program};
 use crate::figure::Point;
-use symbiont_campaign::harness::{self, Error};
-use symbiont_campaign::{InRound, Measure, Measured, Place, digest};
+use symbiont_campaign::{Error, InRound, digest};
+use symbiont_experiments_host::harness::{self, Measure, MeasuredRun, RunFolder};
 use symbiont_report::stats::{StatsError, mean, mean_estimate};
 
 /// Time that a run may take.
@@ -57,18 +57,18 @@ impl Matrix<'_> {
         &self,
         at: usize,
         name: &str,
-        place: &Place<'_>,
+        place: &RunFolder<'_>,
         over: &AtomicBool,
     ) -> Result<f64, Error> {
-        let unknown = || Error::Evaluation(format!("no program is called {name}"));
+        let unknown = || Error::evaluation(format!("no program is called {name}"));
         let program = PROGRAMS.iter().find(|it| it.name == name).ok_or_else(unknown)?;
         let mut words = on_cpus(&[self.cpus.get(at).copied().unwrap_or_default()]);
         words.extend(["env".to_owned(), format!("REPEATS={}", repeats(program))]);
         words.extend(program.words(&self.folder));
         let file = |what: &str| place.file(&format!("{what}-{at}"));
         let stopped = || over.load(Ordering::Relaxed) || place.cancelled();
-        let ran = harness::run(&words, &file("out"), &file("err"), LIMIT, &stopped)?;
-        Ok(ran.wall.as_secs_f64())
+        let wall = harness::run(&words, &file("out"), &file("err"), LIMIT, &stopped)?;
+        Ok(wall.as_secs_f64())
     }
 
     /// The time of one of two programs; then it runs again until the other one has ended, too.
@@ -76,7 +76,7 @@ impl Matrix<'_> {
         &self,
         at: usize,
         cell: &Cell,
-        place: &Place<'_>,
+        place: &RunFolder<'_>,
         ended: &[AtomicBool; 2],
     ) -> Result<f64, Error> {
         let name = cell.programs.get(at).map_or("", String::as_str);
@@ -114,7 +114,7 @@ impl Measure for Matrix<'_> {
         digest(&[&format!("{:?}", self.cpus), &format!("{PROGRAMS:?}")])
     }
 
-    fn measure(&self, run: &InRound<Cell>, place: &Place<'_>) -> Result<Vec<f64>, Error> {
+    fn measure(&self, run: &InRound<Cell>, place: &RunFolder<'_>) -> Result<Vec<f64>, Error> {
         let cell = &run.cell;
         let [alone] = &cell.programs[..] else {
             let ended = [AtomicBool::new(false), AtomicBool::new(false)];
@@ -138,8 +138,9 @@ impl Measure for Matrix<'_> {
 /// Seconds of each program alone, with the repetitions of this experiment, by round.
 type Alone = BTreeMap<(u32, String), f64>;
 
-fn alone(done: &[Measured<Matrix<'_>>]) -> Alone {
-    let one = |done: &Measured<Matrix<'_>>| match (&done.run.cell.programs[..], &done.record[..]) {
+fn alone(done: &[MeasuredRun<Matrix<'_>>]) -> Alone {
+    let one = |done: &MeasuredRun<Matrix<'_>>| match (&done.run.cell.programs[..], &done.record[..])
+    {
         ([name], [seconds]) => Some(((done.run.round, name.clone()), *seconds)),
         _ => None,
     };
@@ -147,7 +148,7 @@ fn alone(done: &[Measured<Matrix<'_>>]) -> Alone {
 }
 
 /// Seconds that one repetition of each program takes alone.
-pub fn seconds(done: &[Measured<Matrix<'_>>]) -> BTreeMap<String, f64> {
+pub fn seconds(done: &[MeasuredRun<Matrix<'_>>]) -> BTreeMap<String, f64> {
     let alone = alone(done);
     let of = |program: &Program| {
         let all = alone.iter().filter(|((_, name), _)| name == program.name);
@@ -158,7 +159,7 @@ pub fn seconds(done: &[Measured<Matrix<'_>>]) -> BTreeMap<String, f64> {
 }
 
 /// Time of each program co-running with each, over that alone in the same round.
-pub fn points(done: &[Measured<Matrix<'_>>]) -> Result<Vec<Point>, StatsError> {
+pub fn points(done: &[MeasuredRun<Matrix<'_>>]) -> Result<Vec<Point>, StatsError> {
     let alone = alone(done);
     let mut slowdowns: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
     for done in done {

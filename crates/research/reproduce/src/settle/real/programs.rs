@@ -12,8 +12,8 @@ use symbiont_policy::KnownActivity;
 use symbiont_profile::vectors::Vectors;
 
 use crate::activity::intervals;
-use symbiont_campaign::harness::{self, Error, Machine, scratch};
-use symbiont_campaign::{Done, Experiment, digest};
+use symbiont_campaign::{Error, Experiment, FinishedRunOf, digest};
+use symbiont_experiments_host::harness::{self, Machine, scratch};
 
 /// A program of `programs/src`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,13 +123,13 @@ impl Experiment for Capture<'_> {
         self.machine.basis(&[REPEAT, of.map_or("", |program| program.source), &digest(&[run])])
     }
 
-    fn next(&self, done: &[Done<Self>]) -> Vec<String> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<String> {
         let all = PROGRAMS.iter().map(|program| program.name.to_owned()).collect();
         if done.is_empty() { all } else { Vec::new() }
     }
 
     fn carry_out(&self, run: &String, stop: &AtomicBool) -> Result<Vectors, Error> {
-        let unknown = || Error::Evaluation(format!("no program is called {run}"));
+        let unknown = || Error::evaluation(format!("no program is called {run}"));
         let program = PROGRAMS.iter().find(|program| program.name == run).ok_or_else(unknown)?;
         let files = scratch(self.folder)?;
         let file = |name: &str| files.path().join(name);
@@ -142,7 +142,7 @@ impl Experiment for Capture<'_> {
         let stopped = || stop.load(Ordering::Relaxed);
         harness::run(&words, &file("out"), &file("err"), LIMIT, &stopped)?;
         let made = Vectors::read(&file("vectors"));
-        made.map_err(|error| Error::Evaluation(error.to_string()))
+        made.map_err(Error::evaluation)
     }
 
     fn cost(&self, _: &String) -> Duration {
@@ -160,7 +160,7 @@ pub fn write(folder: &Path, all: &[Vectors], shift: usize) -> Result<(), Error> 
         let (digest, name) = (own.digest.clone(), program.name.to_owned());
         let vectors = Vectors { digest, program: name, ..other.clone() };
         let written = vectors.write(&program.vectors(folder));
-        written.map_err(|error| Error::Evaluation(error.to_string()))?;
+        written.map_err(Error::evaluation)?;
     }
     Ok(())
 }
@@ -169,5 +169,5 @@ pub fn write(folder: &Path, all: &[Vectors], shift: usize) -> Result<(), Error> 
 pub fn known(all: &[Vectors]) -> Result<KnownActivity, Error> {
     let named = PROGRAMS.iter().zip(all);
     let named = named.map(|(program, vectors)| (program.name.to_owned(), intervals(vectors)));
-    KnownActivity::new(named.collect()).map_err(|error| Error::Evaluation(error.to_string()))
+    KnownActivity::new(named.collect()).map_err(Error::evaluation)
 }

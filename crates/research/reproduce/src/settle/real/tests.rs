@@ -2,16 +2,16 @@ use std::collections::BTreeMap;
 
 use super::super::linux::Decision;
 use super::*;
-use symbiont_campaign::{Finished, InRound};
+use symbiont_campaign::{FinishedRun, InRound};
 
-fn run(round: u32, cell: Cell, seconds: &[f64]) -> Measured<Contest> {
+fn run(round: u32, cell: Cell, seconds: &[f64]) -> MeasuredRun<Contest> {
     let decisions = if cell == Cell::Recorded {
         [[1.0, 0.0], [0.0, 1.0]].map(|it| Decision { overlaps: it.to_vec(), chosen: 0 }).to_vec()
     } else {
         Vec::new()
     };
     let record = contest::ContestRecord { seconds: seconds.to_vec(), moves: 0, decisions };
-    Finished { run: InRound { round, cell }, record }
+    FinishedRun { run: InRound { round, cell }, record }
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn gains_and_finish_times_are_paired_by_round() {
 
 #[test]
 fn slowdowns_are_over_the_time_alone_of_the_same_round() {
-    let run = |round, programs: &[&str], seconds: &[f64]| Finished {
+    let run = |round, programs: &[&str], seconds: &[f64]| FinishedRun {
         run: InRound { round, cell: matrix::Cell::of(programs) },
         record: seconds.to_vec(),
     };
