@@ -96,6 +96,14 @@ impl Hub {
         std::mem::take(&mut self.pending)
     }
 
+    /// Has the client given up on a call? What it says was not done must not be done later, where
+    /// the daemon was stopped meanwhile. A call without an answer is carried out in any case.
+    #[must_use]
+    pub fn is_given_up(&self, call: &Pending) -> bool {
+        let connection = self.connections.get(&call.connection);
+        !call.oneway && connection.is_none_or(Connection::is_hung_up)
+    }
+
     /// Clients that are connected.
     #[must_use]
     pub fn connected(&self) -> usize {

@@ -150,6 +150,9 @@ impl Server<'_> {
     }
 
     fn answer(&mut self, mut call: Pending) -> Effect {
+        if self.managed.machine_mut().waiter_mut().is_given_up(&call) {
+            return Effect::None;
+        }
         let (mut replies, effect) = self.service.carry_out(&mut self.managed, &mut call);
         if effect == Effect::Reload {
             let asked = format!("as user {} asks", call.peer.uid);
