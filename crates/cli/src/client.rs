@@ -94,7 +94,7 @@ pub fn managed_already(manager: u32, daemon: Option<&Path>) -> String {
         true => "the daemon",
         false => "another symbiont",
     };
-    format!("managed already by process {manager} ({what})")
+    format!("already managed by process {manager} ({what})")
 }
 
 /// A connection to the daemon.

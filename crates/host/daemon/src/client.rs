@@ -30,13 +30,13 @@ pub enum ClientError {
     NotRunning {
         /// The socket.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// The daemon says why not.
     #[error(transparent)]
     Failure(#[from] Failure),
-    /// It lives and says nothing.
+    /// The daemon runs, but does not answer.
     #[error("symbiontd at {path} does not answer; it may be stopped")]
     Silent {
         /// The socket.
@@ -47,10 +47,10 @@ pub enum ClientError {
     Io {
         /// The socket.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: io::Error,
     },
-    /// What came back makes no sense.
+    /// The answer makes no sense.
     #[error("symbiontd's answer is not understood: {0}")]
     Malformed(String),
     /// The call itself is too long.

@@ -30,10 +30,10 @@ pub enum Closed {
     /// The client closed it.
     #[error("the client is gone")]
     ByClient,
-    /// It took too long.
+    /// The client took too long.
     #[error("{0}")]
     TooSlow(&'static str),
-    /// What it sent is refused.
+    /// What the client sent is refused.
     #[error("{0}")]
     Malformed(String),
     /// The kernel reports an error.

@@ -1,4 +1,4 @@
-//! What the daemon sleeps in: wakes at the end of a quantum, for clients, for signals.
+//! Where the daemon waits: for the end of a quantum, for clients and for signals.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub struct Pending {
     pub connection: ConnectionId,
     /// The client that asks.
     pub peer: Peer,
-    /// What for.
+    /// What it asks for.
     pub request: Request,
     /// Does the client take several replies?
     pub more: bool,

@@ -54,7 +54,7 @@ use std::io;
 
 pub use command::{Command, CommandError, ExecError};
 pub use in_place::exec_in_place;
-pub use inherited::{is_ignored, let_writes_fail};
+pub use inherited::{by_fork, is_ignored, let_writes_fail};
 pub use job::{Job, Session, VariableError, Variables};
 pub use manager::{Abandoned, Manager, Root, Wake};
 pub use notice::Notice;
@@ -75,9 +75,9 @@ pub enum Unmanaged {
     /// A call that prepares the manager failed.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// The manager itself said why.
@@ -116,7 +116,7 @@ pub enum LaunchError {
         role: &'static str,
         /// The path as given.
         path: String,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// Forking is sound in a process with one thread only.
@@ -125,9 +125,9 @@ pub enum LaunchError {
     /// A call that starts the jobs failed.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
 }

@@ -107,11 +107,11 @@ pub enum ThreadError {
     /// The kernel said no.
     #[error("cannot {what} of thread {thread}: {source}")]
     Kernel {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
         /// Thread number.
         thread: u32,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: io::Error,
     },
 }

@@ -112,7 +112,7 @@ impl Nudges {
         self.0.push_back(past);
     }
 
-    /// Those in which a child of this process may have got its mask.
+    /// The past targets in which a child of this process may have got its mask.
     fn during(&self, process: u32, born: Moment) -> impl Iterator<Item = &Past> {
         let is_in = move |past: &&Past| {
             let When { from_ns, to_ns, late_ns } = past.when;
@@ -134,7 +134,7 @@ impl Nudges {
 /// A nudge that may be made.
 struct Ready {
     key: ThreadKey,
-    /// Its move's place among the others.
+    /// The index of its move among the others.
     at: usize,
     /// The mask that it has.
     now: CpuSet,
@@ -146,7 +146,7 @@ struct Ready {
     on: Option<PuId>,
 }
 
-/// How it went.
+/// The outcome of a nudge.
 #[derive(Debug)]
 enum Went {
     /// It sleeps, or runs where it shall: nothing was done.
@@ -155,7 +155,7 @@ enum Went {
     Changed,
     /// It was narrow.
     Nudged(When),
-    /// The same, or it was to be, and it ended so.
+    /// It was narrow, or was to become so, and the kernel refused.
     Failed(When, ThreadError),
 }
 

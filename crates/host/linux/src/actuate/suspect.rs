@@ -44,7 +44,7 @@ const MOST: usize = 64;
 /// A thread that set a mask of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
-    /// Which thread.
+    /// The thread.
     pub thread: ThreadKey,
     /// The mask that it had set.
     pub mask: CpuSet,
