@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 pub use halt::Halt;
 pub use keeper::keep;
-use symbiont_jobs::{Store, digest_of_text, work};
+use symbiont_jobs::{Identities, Identity, Store, digest_of_text, work};
 use symbiont_topology::{HostTopology, counted};
 
 use self::bar::Screen;
@@ -40,8 +40,8 @@ use self::schedule::{Schedule, Waiting};
 use self::template::Template;
 use crate::args::Batch;
 use crate::client::sockets;
-use crate::identity::{Identities, Identity, default_store};
 use crate::knowledge::{UNKNOWN, processor};
+use crate::state_files::default_store;
 
 /// Where is kept what is known of programs. A folder is made for the usual place only: one that is missing on the
 /// command line was rather mistyped.
