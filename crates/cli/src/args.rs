@@ -223,6 +223,12 @@ pub struct State {
 }
 
 impl State {
+    /// The given directory.
+    #[cfg(test)]
+    pub fn of(dir: &std::path::Path) -> Self {
+        Self { state_dir: Some(dir.to_owned()) }
+    }
+
     /// The directory, as an absolute path: a manager works from `/`.
     pub fn dir(&self) -> anyhow::Result<PathBuf> {
         Ok(self.given()?.unwrap_or_else(default_state_dir))

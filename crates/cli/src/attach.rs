@@ -8,6 +8,7 @@ use anyhow::Context;
 use glob::{Pattern, glob};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use symbiont_topology::counted;
 use symbiont_wire::{Attached, Released, Reloaded, Request};
 
 use crate::args::{Attach, Detach, Processes, Reload};
@@ -27,8 +28,8 @@ pub fn attach(args: &Attach) -> anyhow::Result<()> {
     let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
     let class = args.class.map(|class| class.to_string());
     let done: Attached = client.call(Request::Attach { name: name.clone(), class }, &fds)?;
-    let processes = counted(done.processes, "process", "processes");
-    let threads = counted(done.threads, "thread", "threads");
+    let processes = counted(done.processes, "process");
+    let threads = counted(done.threads, "thread");
     say!("{}: {processes} with {threads} managed", crate::top::clean::clean(&name));
     for note in done.notes {
         say!("  note: {note}");
@@ -42,8 +43,8 @@ pub fn detach(args: &Detach) -> anyhow::Result<()> {
     let held = hold(&pids(&args.processes)?)?;
     let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
     let done: Released = client.call(Request::Detach {}, &fds)?;
-    let processes = counted(done.processes, "process", "processes");
-    say!("released {processes}; restored {}", counted(done.restored, "thread", "threads"));
+    let processes = counted(done.processes, "process");
+    say!("released {processes}; restored {}", counted(done.restored, "thread"));
     for failed in &done.failed {
         say!("  not restored: {failed}");
     }
@@ -96,10 +97,6 @@ fn pids(asked: &Processes) -> anyhow::Result<Vec<u32>> {
         pids.iter().filter_map(|pid| Some((*pid, parent(*pid)?))).collect();
     let is_first = |pid: &u32| parents.get(pid).is_none_or(|parent| !pids.contains(parent));
     Ok(pids.iter().copied().filter(is_first).collect())
-}
-
-fn counted(count: u32, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn parent(pid: u32) -> Option<u32> {
@@ -173,11 +170,5 @@ mod tests {
         assert_eq!(found("**/other").unwrap(), [22]);
         assert_eq!(found("user.slice/none"), None);
         assert!(members("/", "a***").unwrap_err().to_string().contains("a***"));
-    }
-
-    #[test]
-    fn counts_have_their_nouns() {
-        assert_eq!(counted(1, "process", "processes"), "1 process");
-        assert_eq!(counted(3, "thread", "threads"), "3 threads");
     }
 }

@@ -25,7 +25,7 @@ use anyhow::Context;
 pub use halt::Halt;
 pub use keeper::keep;
 use symbiont_jobs::{Identities, Identity, Store, digest_of_text, work};
-use symbiont_topology::HostTopology;
+use symbiont_topology::{HostTopology, counted};
 
 use self::bar::Screen;
 use self::bells::Bells;
@@ -41,6 +41,18 @@ use self::template::Template;
 use crate::args::Batch;
 use crate::client::sockets;
 use crate::knowledge::{UNKNOWN, processor};
+use crate::state_files::default_store;
+
+/// Where is kept what is known of programs. A folder is made for the usual place only: one that is missing on the
+/// command line was rather mistyped.
+fn store(args: &Batch) -> anyhow::Result<PathBuf> {
+    let Some(file) = &args.store else { return default_store() };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(missing) = folder.filter(|folder| !folder.is_dir()) {
+        anyhow::bail!("--store {}: there is no folder {}", file.display(), missing.display());
+    }
+    Ok(file.clone())
+}
 
 /// Runs the jobs of a file.
 pub fn batch(args: &Batch) -> anyhow::Result<()> {
@@ -56,8 +68,7 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
         !args.resume || noted.is_some(),
         "--resume takes --progress FILE where the jobs are not those of a file"
     );
-    let store = args.store.clone().map_or_else(crate::state_files::default_store, Ok)?;
-    let store = Store::new(&store);
+    let store = Store::new(&store(args)?);
     let known = store.read().unwrap_or_else(|error| {
         note!("symbiont: {error}");
         Default::default()
@@ -145,12 +156,9 @@ fn earlier(progress: &mut Progress, resume: bool) -> anyhow::Result<Earlier> {
     }
     if let Some(first) = earlier.running.first() {
         anyhow::bail!(
-            "{} of an earlier run of {} still run, the first as process {}: --resume goes on with them",
-            match earlier.running.len() {
-                1 => "1 job".to_owned(),
-                count => format!("{count} jobs"),
-            },
+            "an earlier run of {} left {} running (first process: {}); --resume goes on from there",
             progress.name(),
+            counted(earlier.running.len(), "job"),
             first.process.pid
         );
     }

@@ -10,7 +10,7 @@ use symbiont_daemon::{Client, ClientError, ManagerReport, SOCKET};
 use symbiont_linux::actuate::visible_state_dirs;
 use symbiont_linux::launch::{Manager, Wake};
 use symbiont_machine::Class;
-use symbiont_wire::{Enrolled, Failure, Info, Quiet, Request, Status};
+use symbiont_wire::{Enrolled, Failure, Quiet, Request, Status};
 
 use crate::args::State;
 
@@ -32,8 +32,10 @@ pub fn running(state: &State) -> anyhow::Result<Option<PathBuf>> {
 /// `RestartSec=` of the service, and a start on a busy machine.
 const RESTART: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a daemon may take for a word, before programs run without it.
+/// How long a daemon may take for its first answer, before programs run without it.
 const SILENT: Duration = Duration::from_secs(1);
+/// The same, before a command that needs it fails.
+const FIRST_ANSWER: Duration = Duration::from_secs(3);
 
 /// Connects; where a daemon was killed a moment ago and is about to be started again, or has no time yet to
 /// accept, it asks for a while.
@@ -63,15 +65,21 @@ fn since_last_life(socket: &Path) -> Option<Duration> {
 /// Why programs run without a daemon that listens: it does not answer, as one that was stopped.
 pub fn silent(socket: &Path, wait: Option<Duration>) -> Option<String> {
     let wait = wait.unwrap_or(SILENT);
-    let answer = Client::connect_within(socket, wait)
-        .and_then(|mut client| client.call::<Info>(Request::GetInfo {}, &[]));
-    // Where there is no room for one more that waits it lives, too, and has not answered for long.
-    let has_no_room = |error: &ClientError| matches!(error, ClientError::NotRunning { source, .. } if source.kind() == ErrorKind::WouldBlock);
-    let error = answer.err().filter(|error| !error.is_gone() || has_no_room(error))?;
-    let waited = humantime::format_duration(wait);
+    let answer = Client::connect(socket).and_then(|mut client| client.expect_answer_within(wait));
+    answer.err().and_then(|error| why_silent(&error, wait))
+}
+
+/// What is wrong with a daemon that lives, but did not answer within this time; none: it does not run.
+fn why_silent(error: &ClientError, within: Duration) -> Option<String> {
+    // Where there is no room for another client that waits, it lives, too, and has not answered for long.
+    let has_no_room = matches!(error, ClientError::NotRunning { source, .. } if source.kind() == ErrorKind::WouldBlock);
+    if error.is_gone() && !has_no_room {
+        return None;
+    }
+    let within = humantime::format_duration(within);
     Some(match error {
         ClientError::Silent { .. } | ClientError::NotRunning { .. } => {
-            format!("symbiontd does not answer within {waited}, it may be stopped")
+            format!("symbiontd does not answer within {within}, it may be stopped")
         }
         error => format!("symbiontd cannot be asked: {error}"),
     })
@@ -86,19 +94,28 @@ pub fn managed_already(manager: u32, daemon: Option<&Path>) -> String {
         true => "the daemon",
         false => "another symbiont",
     };
-    format!("managed already by process {manager} ({what})")
+    format!("already managed by process {manager} ({what})")
 }
 
 /// A connection to the daemon.
 ///
 /// # Errors
-/// When none runs.
+/// When none runs, or it does not answer.
 pub fn connect(state: &State) -> anyhow::Result<Client> {
     let mut refused: Option<ClientError> = None;
     for socket in sockets(state)? {
-        match reach(&socket) {
+        let reached = reach(&socket).and_then(|mut client| {
+            client.expect_answer_within(FIRST_ANSWER)?;
+            Ok(client)
+        });
+        match reached {
             Ok(client) => return Ok(client),
-            Err(error) => refused = refused.or(Some(error)),
+            Err(error) => {
+                if let Some(why) = why_silent(&error, FIRST_ANSWER) {
+                    anyhow::bail!(why);
+                }
+                refused = refused.or(Some(error));
+            }
         }
     }
     Err(refused.context("there is no place where a daemon could listen")?).context(
@@ -307,5 +324,16 @@ mod tests {
         let _stopped = UnixListener::bind(&socket).unwrap();
         let why = silent(&socket, Some(Duration::from_millis(50))).unwrap();
         assert!(why.contains("does not answer within 50ms"), "{why}");
+    }
+
+    #[test]
+    fn a_command_that_needs_a_daemon_gives_up_on_a_stopped_one_with_one_line() {
+        use std::os::unix::net::UnixListener;
+
+        let folder = tempfile::tempdir().unwrap();
+        let _stopped = UnixListener::bind(folder.path().join(SOCKET)).unwrap();
+        let state = State::of(folder.path());
+        let why = format!("{:#}", connect(&state).unwrap_err());
+        assert_eq!(why, "symbiontd does not answer within 3s, it may be stopped");
     }
 }

@@ -17,7 +17,8 @@ pub fn lines(confines: &Confines) -> Vec<(&'static str, String)> {
         true => (
             "may use",
             format!(
-                "CPUs {allowed} of {online}, {by}. Respected: each thread is placed only where it may run"
+                "{} of {online}, {by}. Respected: each thread is placed only where it may run",
+                allowed.named()
             ),
         ),
     });
@@ -43,21 +44,17 @@ pub fn lines(confines: &Confines) -> Vec<(&'static str, String)> {
         ));
     }
     if !confines.isolated.is_empty() {
-        let cpus = &confines.isolated;
+        let cpus = confines.isolated.named();
         lines.push((
             "isolated",
-            format!(
-                "CPUs {cpus}. Respected: only threads whose own mask has them are placed there"
-            ),
+            format!("{cpus}. Respected: only threads whose own mask has them are placed there"),
         ));
     }
     if !confines.tickless.is_empty() {
-        let cpus = &confines.tickless;
+        let cpus = confines.tickless.named();
         lines.push((
             "nohz_full",
-            format!(
-                "CPUs {cpus}. Not looked at: where two threads take turns, the tick comes back"
-            ),
+            format!("{cpus}. Not looked at: where two threads take turns, the tick comes back"),
         ));
     }
     if let Some(container) = &confines.container {

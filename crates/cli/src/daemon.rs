@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rustix::process::geteuid;
 use sd_notify::NotifyState;
-use symbiont_daemon::{Chosen, Config, Daemon, SOCKET, serve};
+use symbiont_daemon::{ChosenPolicy, Config, Daemon, SOCKET, serve};
 use symbiont_linux::actuate::default_state_dir;
 use symbiont_linux::machine::CountOptions;
 use symbiont_linux::observe::raise_descriptor_limit;
@@ -98,7 +98,7 @@ fn read(args: &Args) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-fn choose(config: &Config) -> anyhow::Result<Chosen> {
+fn choose(config: &Config) -> anyhow::Result<ChosenPolicy> {
     let entry = find(&config.policy)?;
     let values = entry.values(&config.set)?;
     let settings = Settings { seed: config.seed, values, ..Settings::default() };
@@ -113,7 +113,7 @@ fn choose(config: &Config) -> anyhow::Result<Chosen> {
         Fitting::here(&host, catalogue(config)?)
     };
     let settings = knowledge::add(&files, here, entry, settings)?;
-    Ok(Chosen { policy: (entry.make)(&settings), quantum: entry.quantum })
+    Ok(ChosenPolicy { policy: (entry.make)(&settings), quantum: entry.quantum })
 }
 
 fn catalogue(config: &Config) -> anyhow::Result<Option<symbiont_counters::catalogue::Catalogue>> {

@@ -19,7 +19,7 @@ use anyhow::{Context, bail};
 use symbiont_topology::{Topology, hwloc, read_tree_noting};
 
 /// What can be given, for errors.
-const EXPECTED: &str = "expected a copy of /sys (a folder with devices/system/cpu/online, or with sys, which has it), \
+const EXPECTED: &str = "expected a copy of /sys (a folder with devices/system/cpu, or with sys, which has it), \
      an XML export of hwloc 2 or 3, or a line like 'core:4 smt:2'";
 
 /// A machine, and what of its description was not understood.

@@ -1,6 +1,7 @@
 //! Where each program ran, with which co-runners, and why, for people.
 
 use symbiont_control::{CoRunners, CpuShare, PredictedSlowdown, ProgramSummary, SummaryReport};
+use symbiont_topology::counted;
 
 use crate::doctor::text::hanging;
 
@@ -17,10 +18,7 @@ pub fn text(summary: &SummaryReport) -> String {
 }
 
 fn program_text(program: &ProgramSummary, summary: &SummaryReport) -> String {
-    let threads = match program.threads {
-        1 => "1 thread".to_owned(),
-        threads => format!("{threads} threads"),
-    };
+    let threads = counted(program.threads, "thread");
     let mut lines =
         format!("\n  {}: {threads}, {:.2} s of CPU time seen\n", program.name, program.run_time_s);
     let mut add = |label: &str, text: &str| {
@@ -52,8 +50,7 @@ pub fn decisions(program: &ProgramSummary) -> String {
     let rest: u64 = program.reasons.iter().skip(MOST_REASONS).map(|reason| reason.decisions).sum();
     let rest = rest + program.other_reasons;
     if rest > 0 {
-        let decisions = if rest == 1 { "decision" } else { "decisions" };
-        add(label, &format!("{rest} {decisions} for other reasons"));
+        add(label, &format!("{} for other reasons", counted(rest, "decision")));
     }
     // Of a single one the last is shown already.
     if let Some(last) = program.last_reason.as_ref().filter(|_| program.reasons.len() > 1) {
@@ -85,12 +82,10 @@ fn co_runners(co_runners: &CoRunners, own: &str) -> String {
         let shown: Vec<String> = co_runners.with.iter().take(MOST_SHARES).map(one).collect();
         text = format!("{}, {text}", shown.join(", "));
         if more > 0 {
-            text = format!("{text}, and with {more} other programs");
+            text = format!("{text}, and with {}", counted(more, "other program"));
         }
     }
-    let quanta = co_runners.thread_quanta;
-    let quanta =
-        if quanta == 1 { "1 thread quantum".into() } else { format!("{quanta} thread quanta") };
+    let quanta = counted(co_runners.thread_quanta, "thread quantum");
     let all = co_runners.with.iter().map(|other| other.share).sum::<f64>() + co_runners.alone;
     let at_once = if all > 1.005 { "; with several at once, each counts" } else { "" };
     format!("{text} (of {quanta}{at_once})")

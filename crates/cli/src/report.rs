@@ -6,6 +6,7 @@ use serde::Serialize;
 use symbiont_daemon::{ManagerReport, Moves};
 use symbiont_linux::launch::{JobStatus, Status};
 use symbiont_policy::Finding;
+use symbiont_topology::counted;
 
 use crate::doctor::text::hanging;
 use crate::explain;
@@ -87,13 +88,15 @@ impl RunReport {
 
 fn write_managed(managed: &ManagerReport, text: &mut String) -> std::fmt::Result {
     let found = format!(
-        "{} quanta, {} threads; new threads found by {}",
-        managed.quanta, managed.threads, managed.enrolment
+        "{}, {}; new threads found by {}",
+        counted(managed.quanta, "quantum"),
+        counted(managed.threads, "thread"),
+        managed.enrolment
     );
     // In a container the reason is long.
     text.push_str(&hanging("", &found, 2));
     if let Some(alarms) = managed.alarms {
-        writeln!(text, "  woke {alarms} times within a quantum, as a phase changed")?;
+        writeln!(text, "  woke {} within a quantum, as a phase changed", counted(alarms, "time"))?;
     }
     write_moves(&managed.moves, managed.dry_run, text)?;
     if let Some(late) = &managed.lateness_ms {
@@ -121,7 +124,7 @@ fn write_managed(managed: &ManagerReport, text: &mut String) -> std::fmt::Result
         }
     }
     if let Some(quiet) = &managed.quiet {
-        text.push_str(&hanging("", &crate::quiet::words(quiet), 2));
+        text.push_str(&hanging("", &symbiont_daemon::quiet_words(quiet), 2));
     }
     for finding in &managed.findings {
         writeln!(text, "  {}", in_words(finding))?;
@@ -167,7 +170,7 @@ fn write_moves(moves: &Moves, dry_run: bool, text: &mut String) -> std::fmt::Res
     let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
     writeln!(text, "  moves: {listed}")?;
     for (why, count) in &moves.reasons {
-        writeln!(text, "    refused {count} times: {why}")?;
+        writeln!(text, "    refused {}: {why}", counted(count, "time"))?;
     }
     for (why, count) in &moves.withheld_reasons {
         writeln!(text, "    withheld {count} (each quantum counts): {why}")?;

@@ -31,6 +31,10 @@ pub fn run(args: &Restore) -> anyhow::Result<()> {
         // A manager that lives has the lock.
         if let Ok(_lock) = Lock::acquire(&dir, &[]) {
             remove_dead_socket(&dir);
+            let socket = dir.join(SOCKET);
+            if !args.json && !socket.exists() {
+                say!("Removed the socket that a killed daemon left: {}", socket.display());
+            }
         }
     }
     if args.json {
@@ -78,7 +82,9 @@ fn text(restored: &Restored) -> String {
     let mut lines = Vec::new();
     if restored.journals.is_empty() && report.failed.is_empty() && restored.unusable.is_empty() {
         lines.push(match restored.live.is_empty() {
-            true => "Nothing to restore: no symbiont of yours crashed since the last boot.".into(),
+            true => {
+                "Nothing to restore: no crashed symbiont of yours has left anything changed.".into()
+            }
             false => "Nothing restored.".into(),
         });
     } else {

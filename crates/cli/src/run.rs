@@ -272,7 +272,7 @@ fn report_trouble(outcome: &Supervised) {
         Ok(bytes) => {
             let report = serde_json::from_slice::<ManagerReport>(bytes).unwrap_or_default();
             report.trouble.iter().for_each(|trouble| notice(trouble));
-            report.quiet.iter().for_each(|quiet| notice(&crate::quiet::words(quiet)));
+            report.quiet.iter().for_each(|quiet| notice(&symbiont_daemon::quiet_words(quiet)));
         }
         Err(why) if outcome.managed => notice(&format!(
             "management ended early: {why}; `symbiont restore` restores what it left changed"

@@ -4,6 +4,7 @@ mod why;
 
 use std::fmt::Write;
 
+use symbiont_topology::counted;
 use symbiont_wire::{Explanations, ProgramStatus, Request, STATUS_SCHEMA, Status, WHY_SCHEMA};
 
 use crate::args::{Status as StatusArgs, WhyArgs};
@@ -50,10 +51,11 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
     writeln!(
         out,
         "symbiontd {} (process {}), up {}: policy {policy}, quantum {quantum_ms} ms, \
-         {hardware_threads} hardware threads",
+         {}",
         status.version,
         status.pid,
-        time(status.uptime_s)
+        time(status.uptime_s),
+        counted(hardware_threads, "hardware thread")
     )?;
     let moves: Vec<_> = status
         .moves
@@ -65,8 +67,10 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
     let share = usage.cpu_s / status.uptime_s.max(1e-3) * 100.0;
     writeln!(
         out,
-        "moves: {moves}; it used {:.2} s of CPU time ({share:.2} % of one CPU), {} quanta, {} missed",
-        usage.cpu_s, usage.quanta, usage.quanta_missed
+        "moves: {moves}; it used {:.2} s of CPU time ({share:.2} % of one CPU), {}, {} missed",
+        usage.cpu_s,
+        counted(usage.quanta, "quantum"),
+        usage.quanta_missed
     )?;
     for (outcome, reasons) in &status.reasons {
         for (why, count) in reasons {
@@ -113,7 +117,7 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         let reason = Some(program.reason.clone()).filter(|reason| !reason.is_empty());
         let job = program.job.map(|job| format!("job {job}"));
         let words: Vec<String> = job.into_iter().chain(class).chain(reason).collect();
-        let quiet = program.quiet.as_ref().map(crate::quiet::words);
+        let quiet = program.quiet.as_ref().map(symbiont_daemon::quiet_words);
         let waits = program.waits.as_ref().map(crate::quiet::waits_words);
         let words = Some(words.join("; ")).filter(|line| !line.is_empty());
         for line in words.into_iter().chain(quiet).chain(waits) {

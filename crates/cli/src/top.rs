@@ -153,7 +153,7 @@ fn run(
         }
         if stale {
             let (width, height) = session.size()?;
-            let parts = Parts::of(&screen, width, height);
+            let parts = Parts::of(&screen, state.fold, width, height);
             state.settle(&screen.rows(&state), parts.threads);
             session.draw(|frame| view(frame, &state, &screen))?;
         }

@@ -264,7 +264,7 @@ fn replay_of_the_recorded_policy_agrees() {
     std::fs::create_dir(&state).unwrap();
     let mut run = Command::new(env!("CARGO_BIN_EXE_symbiont"));
     run.args(["run", "--policy", "never-twice", "--quantum", "20ms", "--record"]).arg(&file);
-    run.arg("--state-dir").arg(&state);
+    run.arg("--state-dir").arg(&state).env("XDG_STATE_HOME", folder.path());
     let ran = run.args(["--", "sh", "-c", "sleep 0.5 & sleep 0.5; wait"]).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
     if !String::from_utf8_lossy(&ran.stderr).is_empty() {

@@ -36,6 +36,8 @@ pub struct Account {
     pub speeds: Speeds,
     /// Programs of the last sample.
     pub living: BTreeSet<ProgramId>,
+    /// Hardware threads that any of the threads may use.
+    pub allowed: CpuSet,
     /// Decisions.
     pub quanta: u64,
     begun: Option<Timestamp>,
@@ -133,6 +135,7 @@ impl Account {
             programs: BTreeMap::new(),
             speeds: Speeds::default(),
             living: BTreeSet::new(),
+            allowed: CpuSet::new(),
             quanta: 0,
             begun: None,
             last: Timestamp::default(),
@@ -159,6 +162,7 @@ impl Account {
         self.living = sample.threads.iter().map(|thread| thread.program).collect();
         self.summary.add(sample, &step.characterizations, &step.placement);
         for thread in &sample.threads {
+            self.allowed = self.allowed.union(&thread.allowed.intersection(&topology.cpus()));
             let did = step.characterizations.get(&thread.id);
             let ready = did.map_or(0.0, |did| did.over.as_secs_f64() * did.ready);
             let Some(assignment) = step.placement.get(&thread.id).filter(|_| ready > 0.0) else {

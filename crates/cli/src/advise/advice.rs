@@ -2,7 +2,7 @@
 
 use symbiont_control::{ProgramSummary, SummaryReport};
 use symbiont_machine::ProgramId;
-use symbiont_topology::Topology;
+use symbiont_topology::{CpuSet, Topology};
 use symbiont_wire::advice::{
     Advice, CoRunner, CoRunners, CpuShare, Daemon, Gain, Machine, Others, Plan, Policy, Program,
 };
@@ -84,7 +84,7 @@ pub fn advice(account: &Account, mut known: Circumstances<'_>) -> Advice {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         watched_s,
         quanta: account.quanta,
-        machine: machine(known.topology, &summary),
+        machine: machine(known.topology, &account.allowed, &summary),
         policy,
         busy_from: known.busy_from,
         programs,
@@ -99,10 +99,13 @@ pub fn advice(account: &Account, mut known: Circumstances<'_>) -> Advice {
     }
 }
 
-fn machine(topology: &Topology, summary: &SummaryReport) -> Machine {
+fn machine(topology: &Topology, allowed: &CpuSet, summary: &SummaryReport) -> Machine {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let online = topology.cpus();
+    let allowed = if allowed.is_empty() { &online } else { allowed };
     Machine {
-        hardware_threads: number(topology.cpus().len()),
+        hardware_threads: number(online.len()),
+        allowed: number(allowed.len()),
         cores: number(topology.cores().len()),
         hardware_threads_per_core: number(summary.hardware_threads_per_core),
     }

@@ -1,5 +1,6 @@
 //! Advice for people, in lines of at most 80 columns.
 
+use symbiont_topology::counted;
 use symbiont_wire::advice::{Advice, CoRunners, Plan, Program};
 
 use super::advice::LEAST;
@@ -18,7 +19,11 @@ const MOST: usize = 4;
 /// All of it.
 pub fn text(advice: &Advice) -> String {
     let machine = &advice.machine;
-    let cpus = count(u64::from(machine.hardware_threads), "CPU");
+    let online = counted(machine.hardware_threads, "CPU");
+    let cpus = match machine.allowed < machine.hardware_threads {
+        true => format!("{} of {online}", machine.allowed),
+        false => online,
+    };
     let mut lines = paragraph(&format!("In short: {}.", clean(&advice.prospects)), "  ");
     lines.push(format!("Watched for {:.1} s on {cpus}; nothing was changed.", advice.watched_s));
     let policy = &advice.policy;
@@ -31,7 +36,7 @@ pub fn text(advice: &Advice) -> String {
     let others = &advice.others;
     if others.programs > 0 && !advice.programs.is_empty() {
         lines.push(String::new());
-        let other = count(others.programs, "other program");
+        let other = counted(others.programs, "other program");
         let together = if others.programs == 1 { "" } else { " together" };
         lines.push(format!("{other} used {}{together}.", cpus_used(others.cpus_used)));
     }
@@ -58,7 +63,7 @@ fn program_lines(program: &Program, smt: bool) -> Vec<String> {
     };
     let state = match (program.ended, program.managed_by) {
         (true, _) => "; ended meanwhile".to_owned(),
-        (false, Some(manager)) => format!("; managed already, by process {manager}"),
+        (false, Some(manager)) => format!("; already managed by process {manager}"),
         (false, None) => String::new(),
     };
     let named = named(&program.name, program.process);
@@ -178,10 +183,6 @@ fn listed<T>(all: &[T], one: impl Fn(&T) -> String, what: &str) -> String {
         shown.push(format!("{} more {what}", all.len() - MOST));
     }
     shown.join(", ")
-}
-
-fn count(number: u64, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 fn hanging(label: &str, text: &str) -> Vec<String> {

@@ -104,7 +104,7 @@ pub struct Batch {
     /// What the jobs are run for, where a daemon manages them: latency, batch or normal [default: normal]
     #[arg(long, value_name = "CLASS")]
     pub class: Option<Class>,
-    /// What is known of programs from earlier runs
+    /// What is known of programs from earlier runs; the folder of FILE must exist
     /// [default: symbiont/jobs.json in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub store: Option<PathBuf>,

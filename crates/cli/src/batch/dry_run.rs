@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use symbiont_jobs::ProgramKey;
+use symbiont_topology::counted;
 
 use super::Job;
 use super::schedule::{Schedule, Waiting};
@@ -16,7 +17,8 @@ pub fn text(schedule: &Schedule, jobs: &BTreeMap<usize, Job>, mut waiting: Vec<W
     let mut text = match known.len() {
         0 => "No job ran before: times are not known, and each is taken for one unit.\n".to_owned(),
         count if count < waiting.len() => {
-            format!("{count} of {} jobs ran before; others are taken for average.\n", waiting.len())
+            let jobs = counted(waiting.len(), "job");
+            format!("{count} of {jobs} ran before; others are taken for average.\n")
         }
         _ => String::new(),
     };

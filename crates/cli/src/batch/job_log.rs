@@ -10,6 +10,7 @@ use anyhow::Context;
 use symbiont_safe_open::output;
 
 use super::record::Ended;
+use crate::top::clean::is_shown;
 
 const HEADER: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
 
@@ -88,9 +89,19 @@ fn line(seq: usize, began_s: f64, ended: &Ended, command: &str) -> String {
         (Some(code), None) => *code,
     };
     let signal = signal.unwrap_or(0);
-    // As GNU parallel has it: a line is a job.
-    let command = command.replace('\n', "\0");
+    let command: String = command.chars().map(shown).collect();
     format!("{seq}\t:\t{began_s:.3}\t{elapsed_s:10.3}\t0\t0\t{exit_value}\t{signal}\t{command}\n")
+}
+
+/// A character of a command, such that a job is a line, a column ends with a tab, and a terminal obeys nothing. GNU
+/// parallel has NUL for the end of a line, too.
+fn shown(c: char) -> char {
+    match c {
+        '\n' => '\0',
+        '\t' => ' ',
+        c if is_shown(c) => c,
+        _ => '?',
+    }
 }
 
 #[cfg(test)]
@@ -113,6 +124,14 @@ mod tests {
         assert_eq!(line(Some(143), Some(15), false), format!("{start}0\t15\tsleep 5\n"));
         assert_eq!(line(Some(143), Some(15), true), format!("{start}-1\t15\tsleep 5\n"));
         assert_eq!(line(None, None, false), format!("{start}-1\t0\tsleep 5\n"));
+    }
+
+    #[test]
+    fn a_job_is_a_line_of_nine_columns_whatever_its_command() {
+        let line = line(1, 1.0, &ended(Some(0), None, false), "printf 'a\tb'\nls\r \u{1b}[31m");
+        assert_eq!(line.matches('\n').count(), 1, "{line:?}");
+        let columns: Vec<&str> = line.trim_end().split('\t').collect();
+        assert_eq!((columns.len(), columns[8]), (9, "printf 'a b'\0ls? ?[31m"));
     }
 
     /// Takes as many bytes as there is room for.

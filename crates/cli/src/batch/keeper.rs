@@ -19,11 +19,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process_group};
+use symbiont_linux::launch::by_fork;
 use symbiont_linux::{EndedChild, ProcessBirth, reap};
 
 use super::bells::Bells;
 use super::progress::Slot;
-use super::record::{Ended, Held};
+use super::record::{Ended, JobProcesses};
 use crate::args::KeepJob;
 
 /// Waits for the word to start, then becomes the job.
@@ -39,7 +40,7 @@ pub fn keep(args: &KeepJob) -> anyhow::Result<()> {
     // Opened anew, since the lock belongs to what was inherited.
     let file = File::options().read(true).write(true).open("/proc/self/fd/0");
     let slot = Slot { file: file.context("cannot open the progress file")?, at: args.at };
-    let mut held = Held::by_this_process().context("cannot read /proc")?;
+    let mut held = JobProcesses::by_this_process().context("cannot read /proc")?;
     slot.hold(&held).context("cannot note progress")?;
     // Only what is recorded lets go of the lock.
     let null = File::open("/dev/null").context("cannot open /dev/null")?;
@@ -54,10 +55,10 @@ pub fn keep(args: &KeepJob) -> anyhow::Result<()> {
     record(&slot, &ended, &bells)
 }
 
-fn start(args: &KeepJob, slot: &Slot, held: &mut Held, bells: &Bells) -> io::Result<Child> {
+fn start(args: &KeepJob, slot: &Slot, held: &mut JobProcesses, bells: &Bells) -> io::Result<Child> {
     let mut command = Command::new("sh");
     command.args(["-c", GATE, "sh"]).args(&args.command).stdin(Stdio::piped()).process_group(0);
-    let mut child = command.spawn()?;
+    let mut child = by_fork(&mut command).spawn()?;
     held.job = ProcessBirth::of(child.id());
     let recorded = slot.hold(held);
     let gate = child.stdin.take();

@@ -38,7 +38,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use symbiont_linux::ProcessBirth;
 
-use super::record::{self, BLOCK, Begun, Ended, Held, JobRecord};
+use super::record::{self, BLOCK, Begun, Ended, JobProcesses, JobRecord};
 
 /// Of the format.
 const VERSION: u32 = 1;
@@ -177,7 +177,7 @@ pub struct Slot {
 
 impl Slot {
     /// Records the processes that run the job.
-    pub fn hold(&self, held: &Held) -> io::Result<()> {
+    pub fn hold(&self, held: &JobProcesses) -> io::Result<()> {
         let (place, line) = record::held_line(held)?;
         self.file.write_all_at(&line, self.at + place)
     }

@@ -39,7 +39,7 @@ pub struct Begun {
 
 /// The processes that run a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct JobProcesses {
     /// The boot in which they live.
     pub boot: String,
     /// The process that records the job's end.
@@ -49,8 +49,8 @@ pub struct Held {
     pub job: Option<ProcessBirth>,
 }
 
-impl Held {
-    /// Held by this process.
+impl JobProcesses {
+    /// With this process as the keeper.
     pub fn by_this_process() -> Option<Self> {
         let keeper = ProcessBirth::of(std::process::id())?;
         Some(Self { boot: boot_id(), keeper, job: None })
@@ -97,7 +97,7 @@ pub struct JobRecord {
     /// Its begin.
     pub begun: Begun,
     /// Its processes; none: it was never started.
-    pub held: Option<Held>,
+    pub held: Option<JobProcesses>,
     /// Its end; none: it runs, or its end is not known.
     pub ended: Option<Ended>,
 }
@@ -113,7 +113,7 @@ pub fn block(begun: &Begun) -> io::Result<Vec<u8>> {
 }
 
 /// The line of a block's processes, and where in the block it is.
-pub fn held_line(held: &Held) -> io::Result<(u64, Vec<u8>)> {
+pub fn held_line(held: &JobProcesses) -> io::Result<(u64, Vec<u8>)> {
     Ok((BEGUN as u64, line(held, HELD - BEGUN)?))
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    fn written(begun: &Begun, held: &Held, ended: &Ended) -> Vec<u8> {
+    fn written(begun: &Begun, held: &JobProcesses, ended: &Ended) -> Vec<u8> {
         let mut block = block(begun).unwrap();
         for (at, line) in [held_line(held).unwrap(), ended_line(ended).unwrap()] {
             let at = usize::try_from(at).unwrap();
@@ -176,7 +176,7 @@ mod tests {
             let begun = Begun { job: "a".repeat(32), name, began_s: 1_764_304_721.123 };
             let birth = ProcessBirth { process, born };
             let boot = "01234567-89ab-cdef-0123-456789abcdef".to_owned();
-            let held = Held { boot, keeper: birth, job: Some(birth) };
+            let held = JobProcesses { boot, keeper: birth, job: Some(birth) };
             let elapsed_s = f64::from(elapsed_ms) / 1e3;
             let ended = Ended { exit_code: code, signal: code, timed_out: true, elapsed_s, cpu_s: elapsed_s };
             let block = written(&begun, &held, &ended);

@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use symbiont_linux::{ProcessBirth, boot_id};
 
 use super::progress::{Placed, Progress};
-use super::record::{Begun, Ended, Held, JobRecord};
+use super::record::{Begun, Ended, JobProcesses, JobRecord};
 
 /// A run of a job that an earlier batch started and that has not ended.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct Earlier {
 }
 
 /// The process to wait for: the keeper, or what it left behind; none: no process is left.
-pub fn process_of(held: &Held) -> Option<Process> {
+pub fn process_of(held: &JobProcesses) -> Option<Process> {
     if held.boot != boot_id() {
         return None;
     }

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, pidfd_send_signal};
 use symbiont_daemon::Client;
 use symbiont_jobs::Identity;
+use symbiont_linux::launch::by_fork;
 use symbiont_linux::{has_ended, reap};
 
 use super::bells::Bells;
@@ -173,7 +174,7 @@ impl Runner {
         progress: &Progress,
         at: u64,
     ) -> io::Result<()> {
-        let child = keeper.stdin(Stdio::from(progress.share()?)).spawn()?;
+        let child = by_fork(&mut keeper).stdin(Stdio::from(progress.share()?)).spawn()?;
         self.jobs.insert(number, Running { holder: Holder::Child(child.id()), at });
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What became of all jobs.
 
 use serde::Serialize;
+use symbiont_topology::counted;
 
 /// All jobs.
 #[derive(Debug, Default, Serialize)]
@@ -104,9 +105,9 @@ impl Summary {
     pub fn text(&self) -> String {
         let failed = self.failed().count();
         let mut text = format!(
-            "{} of {} jobs ended well in {:.1} s ({:.1} s of CPU time)",
+            "{} of {} ended well in {:.1} s ({:.1} s of CPU time)",
             self.jobs.len() - failed,
-            self.total,
+            counted(self.total, "job"),
             self.makespan_s,
             self.cpu_s,
         );

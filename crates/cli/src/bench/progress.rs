@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use symbiont_campaign::Progress;
+use symbiont_topology::counted;
 
 use crate::signals::asking_to_end;
 
@@ -91,14 +92,13 @@ impl Progress for Terminal {
         };
         let done = kept.unwrap_or(0);
         let left = runs.saturating_sub(done);
-        let noun = if left == 1 { "run" } else { "runs" };
         if self.begun {
-            self.line(&format!("{left} more {noun}{about}."));
+            self.line(&format!("{}{about}.", counted(left, "more run")));
         } else if !known || estimate > MOMENT {
             self.begun = true;
-            self.line(&format!("{left} {noun}{about}.{advice}{stops}"));
+            self.line(&format!("{}{about}.{advice}{stops}", counted(left, "run")));
             if done > 0 {
-                self.line(&format!("{done} of {runs} runs were done before."));
+                self.line(&format!("{done} of {} done before.", counted(runs, "run")));
             }
         }
         self.bar.set_length(runs as u64);

@@ -112,8 +112,7 @@ impl Differences {
 fn words(target: &Target) -> String {
     match target {
         Target::Os => "left to the OS".to_owned(),
-        Target::Cpus(cpus) if cpus.only().is_some() => format!("on CPU {cpus}"),
-        Target::Cpus(cpus) => format!("on CPUs {cpus}"),
+        Target::Cpus(cpus) => format!("on {}", cpus.named()),
     }
 }
 

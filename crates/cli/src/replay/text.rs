@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use symbiont_control::ProgramSummary;
+use symbiont_topology::counted;
 
 use super::ReplayReport;
 use super::differences::Difference;
@@ -33,26 +34,27 @@ fn line(text: &mut String, label: &str, what: &str) {
 fn recording(file: &str, held: &RecordingReport) -> String {
     let mut text = format!("Recording {file}\n");
     let processor = held.processor.as_deref().map(|name| format!("{name}: ")).unwrap_or_default();
-    let (cores, cpus) = (count(held.cores as u64, "core"), held.hardware_threads as u64);
-    line(&mut text, "machine", &format!("{processor}{cores}, {}", count(cpus, "hardware thread")));
+    let (cores, cpus) = (counted(held.cores as u64, "core"), held.hardware_threads as u64);
+    line(
+        &mut text,
+        "machine",
+        &format!("{processor}{cores}, {}", counted(cpus, "hardware thread")),
+    );
     line(&mut text, "policy", &format!("{}, quantum {} ms", held.policy, held.quantum_ms));
     let programs = listed(&held.programs, ", ");
-    line(&mut text, "programs", &format!("{programs}; {}", count(held.threads, "thread")));
-    let quanta = match held.quanta {
-        1 => "1 quantum".to_owned(),
-        quanta => format!("{quanta} quanta"),
-    };
+    line(&mut text, "programs", &format!("{programs}; {}", counted(held.threads, "thread")));
+    let quanta = counted(held.quanta, "quantum");
     line(&mut text, "length", &format!("{quanta}, {:.2} s", held.duration_s));
-    let counted = match &held.catalogue {
+    let events = match &held.catalogue {
         None => "no events".to_owned(),
         Some(catalogue) => format!(
             "{} by catalogue {catalogue}; {}, {} missing",
             held.signals.join(", "),
-            count(held.readings, "reading"),
+            counted(held.readings, "reading"),
             held.missing_readings
         ),
     };
-    line(&mut text, "counted", &counted);
+    line(&mut text, "counted", &events);
     let moves = [
         (held.moves.done, "done"),
         (held.moves.gone, "too late (thread gone)"),
@@ -67,7 +69,7 @@ fn recording(file: &str, held: &RecordingReport) -> String {
     if held.late_samples > 0 {
         losses.push(format!(
             "{} came later than two quanta after the one before; the longest interval is {:.0} ms",
-            count(held.late_samples, "sample"),
+            counted(held.late_samples, "sample"),
             held.longest_interval_ms
         ));
     }
@@ -79,7 +81,7 @@ fn recording(file: &str, held: &RecordingReport) -> String {
 }
 
 fn decided(program: &ProgramSummary, difference: &Difference) -> String {
-    let mut text = format!("\n  {}: {}\n", program.name, count(difference.decisions, "decision"));
+    let mut text = format!("\n  {}: {}\n", program.name, counted(difference.decisions, "decision"));
     let mut add = |label: &str, what: &str| {
         text.push_str(&hanging(&format!("    {label:<13} "), what, INDENT));
     };
@@ -155,10 +157,6 @@ fn predictions(predictions: &[Prediction]) -> String {
 
 fn listed(items: &[String], between: &str) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(between) }
-}
-
-fn count(many: u64, what: &str) -> String {
-    if many == 1 { format!("1 {what}") } else { format!("{many} {what}s") }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share of counts")]

@@ -17,6 +17,7 @@ use symbiont_sim_cycle::check::{
 };
 use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
+use symbiont_topology::counted;
 
 use crate::research::args::CheckSim;
 use crate::research::prepare::Bar;
@@ -70,7 +71,7 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     }
     anyhow::ensure!(
         !names.is_empty(),
-        "no profiles in {}; capture some, or name synthetic programs (--apps)",
+        "the folder {} has no profiles; capture some, or name synthetic programs (--apps)",
         args.profiles.display()
     );
     let profiles = library.load_all(names.iter().map(String::as_str))?;
@@ -149,7 +150,7 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
 
 fn show(found: &Comparison) {
     say!("simulated on {} ({}): fast level against cycle level", found.machine, found.title);
-    say!("{} programs: {}", found.programs.len(), found.programs.join(", "));
+    say!("{}: {}", counted(found.programs.len(), "program"), found.programs.join(", "));
     say!("{} instructions of each thread counted", found.counted);
     for (program, trace) in &found.traced {
         say!("{program}: {trace}");
@@ -159,7 +160,7 @@ fn show(found: &Comparison) {
     }
     if found.traced.len() < found.programs.len() {
         let replayed = found.programs.len() - found.traced.len();
-        say!("of {replayed} programs without captured traces {LIMITS}");
+        say!("of {} without captured traces {LIMITS}", counted(replayed, "program"));
     }
     for compared in &found.compared {
         let Compared { threads, groups, .. } = compared;

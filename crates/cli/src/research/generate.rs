@@ -26,12 +26,67 @@ pub fn man(folder: &Path) -> anyhow::Result<()> {
 /// Writes completion scripts for the shells in use on Linux.
 pub fn completions(folder: &Path) -> anyhow::Result<()> {
     make(folder)?;
-    let mut command = with_values(Cli::command());
+    let mut command = with_values(shown(&Cli::command()));
+    let what = || format!("cannot write completions to {}", folder.display());
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish] {
-        generate_to(shell, &mut command, "symbiont", folder)
-            .with_context(|| format!("cannot write completions to {}", folder.display()))?;
+        let path = generate_to(shell, &mut command, "symbiont", folder).with_context(what)?;
+        let script = fs::read_to_string(&path).with_context(what)?;
+        fs::write(&path, with_units(shell, &script)).with_context(what)?;
     }
     Ok(())
+}
+
+/// A command without those that `--help` does not show: the generators would offer them.
+fn shown(command: &Command) -> Command {
+    let hidden = command.get_subcommands().any(Command::is_hide_set);
+    let inner: Vec<Command> =
+        command.get_subcommands().filter(|inner| !inner.is_hide_set()).map(shown).collect();
+    if !hidden {
+        return inner.into_iter().fold(command.clone(), |whole, one| {
+            let name = one.get_name().to_owned();
+            whole.mut_subcommand(name, |_| one)
+        });
+    }
+    let bare = Command::new(command.get_name().to_owned())
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(command.get_arguments().cloned())
+        .groups(command.get_groups().cloned())
+        .subcommands(inner);
+    match command.get_about() {
+        Some(about) => bare.about(about.clone()),
+        None => bare,
+    }
+}
+
+/// Has a script complete `--unit` by the units that systemd has loaded; nothing where there is no systemd.
+fn with_units(shell: Shell, script: &str) -> String {
+    const UNITS: &str = "systemctl list-units --plain --no-legend --no-pager 2>/dev/null";
+    match shell {
+        Shell::Bash => {
+            let files = "--unit)\n                    COMPREPLY=($(compgen -f \"${cur}\"))";
+            let units = format!(
+                "--unit)\n                    COMPREPLY=($(compgen -W \"$({UNITS} | cut -d' ' -f1)\" -- \"${{cur}}\"))"
+            );
+            script.replace(files, &units)
+        }
+        Shell::Zsh => {
+            let units = format!("{{compadd -- ${{${{(f)\"$({UNITS})\"}}%% *}}}}");
+            let with_units = |line: &str| match line.contains("'--unit=") {
+                true => line.replace(":_default'", &format!(":{units}'")),
+                false => line.to_owned(),
+            };
+            script.lines().map(|line| with_units(line) + "\n").collect()
+        }
+        Shell::Fish => {
+            let units = format!(" -x -a \"({UNITS} | string split -f1 ' ')\"");
+            let with_units = |line: &str| match line.contains(" -l unit ") {
+                true => line.strip_suffix(" -r").unwrap_or(line).to_owned() + &units,
+                false => line.to_owned(),
+            };
+            script.lines().map(|line| with_units(line) + "\n").collect()
+        }
+        _ => script.to_owned(),
+    }
 }
 
 /// Names that shells are to complete; the commands themselves read such values by their own rules.
@@ -174,6 +229,21 @@ mod tests {
         let bash = fs::read_to_string(folder.path().join("symbiont.bash")).unwrap();
         for name in ["never-twice", "xeon-e5-2620v4", "morad-fig7", "latency"] {
             assert!(bash.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn shells_complete_units_and_no_hidden_command() {
+        let folder = tempfile::tempdir().unwrap();
+        completions(folder.path()).unwrap();
+        for file in ["symbiont.bash", "_symbiont", "symbiont.fish", "symbiont.elv"] {
+            let script = fs::read_to_string(folder.path().join(file)).unwrap();
+            for hidden in ["keep-job", "subcmd__slow"] {
+                assert!(!script.contains(hidden), "{file} offers {hidden}");
+            }
+            let units = script.matches("systemctl list-units").count();
+            // Of attach and detach; elvish runs nothing.
+            assert_eq!(units, if file == "symbiont.elv" { 0 } else { 2 }, "{file}");
         }
     }
 

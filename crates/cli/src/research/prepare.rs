@@ -14,6 +14,7 @@ use symbiont_profile::{FEWEST_TRACES, Profile};
 use symbiont_report::number;
 use symbiont_sim_fast::fast::TableBuilder;
 use symbiont_sim_fast::ready::{CoreUse, Made, TableCache};
+use symbiont_topology::counted;
 
 use crate::research::args::Kept;
 use crate::signals::asking_to_end;
@@ -37,7 +38,7 @@ pub fn prepare<'p>(
     let workers = std::thread::available_parallelism().map_or(1, Into::into);
     let begin = |of: usize| {
         let machine = &builder.description().name;
-        let (programs, of) = (count(profiles.len(), "program"), count(of, "table"));
+        let (programs, of) = (counted(profiles.len(), "program"), counted(of, "table"));
         let keeps = match &cache {
             Some((_, folder)) => format!("; this once, they are kept in {}", folder.display()),
             None => String::new(),
@@ -55,7 +56,7 @@ pub fn prepare<'p>(
     if let Some((cache, folder)) = &cache {
         let trouble = cache.trouble();
         if let Some(first) = trouble.damaged.first() {
-            let tables = count(trouble.damaged.len(), "kept table");
+            let tables = counted(trouble.damaged.len(), "kept table");
             let first = first.display();
             progress.say(&format!("{tables} found damaged and made anew, the first: {first}"));
         }
@@ -94,11 +95,6 @@ fn thin<'p>(profiles: impl IntoIterator<Item = &'p Profile>) -> Option<String> {
             programs.join(", ")
         )
     })
-}
-
-/// So many of something.
-fn count(many: usize, what: &str) -> String {
-    if many == 1 { format!("1 {what}") } else { format!("{many} {what}s") }
 }
 
 /// The user's folder of what Symbiont can make anew; none without a home.

@@ -11,6 +11,7 @@ use signal_hook::consts::{SIGINT, SIGQUIT};
 use symbiont_profile::capture::{Capture, Windows, plugin_next_to};
 use symbiont_profile::vectors::{Vectors, is_vectors};
 use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, PredictorSize, Profile};
+use symbiont_topology::counted;
 
 use crate::research::args;
 use crate::signals::heeded;
@@ -186,13 +187,13 @@ fn summary(profile: &Profile, path: &Path, json: bool) -> anyhow::Result<String>
 impl Summary<'_> {
     fn text(&self) -> String {
         let mut text = format!(
-            "{}: {} ({} instructions, {} threads, {} phases in {} spans, {} KiB)\n",
+            "{}: {} ({} instructions, {}, {} in {}, {} KiB)\n",
             self.file,
             self.command.join(" "),
             HumanCount(self.instructions),
-            self.threads,
-            self.phases.len(),
-            self.spans,
+            counted(self.threads, "thread"),
+            counted(self.phases.len(), "phase"),
+            counted(self.spans, "span"),
             self.bytes.div_ceil(1024),
         );
         let mut table = comfy_table::Table::new();

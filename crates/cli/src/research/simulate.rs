@@ -19,6 +19,7 @@ use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::TableBuilder;
 use symbiont_sim_fast::machine::{Errors, Fidelity, Switches};
 use symbiont_sim_fast::ready::{any_cores, full_cores};
+use symbiont_topology::counted;
 
 use crate::knowledge::{self, Fitting};
 use crate::research::args::{self, Private, Simulate};
@@ -67,7 +68,9 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     let named = args.apps.is_some() || args.workload.is_some();
     if !named && library.of_kind(Kind::Program).next().is_none() {
         let folder = args.profiles.display();
-        progress.say(&format!("no profiles in {folder}: synthetic programs run (see --profiles)"));
+        progress.say(&format!(
+            "the folder {folder} has no profiles: synthetic programs run (see --profiles)"
+        ));
     }
     let file_of = file.as_mut().map(|file| file as &mut dyn Write);
     let (job, source) =
@@ -241,11 +244,11 @@ fn print(outcome: &Outcome) {
         outcome.alone_s
     );
     say!(
-        "{} from random starts, {} s each on average; {} moves in {} quanta",
+        "{} from random starts, {} s each on average; {} in {}",
         number::counted(outcome.repeats, "repeat"),
         number::plain(outcome.length_s),
-        outcome.moves,
-        outcome.quanta
+        counted(outcome.moves, "move"),
+        counted(outcome.quanta, "quantum")
     );
     if let Some(ms) = outcome.decision_ms {
         let reserved = if outcome.reserved_core { ", the last core reserved for them" } else { "" };

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use symbiont_counters::catalogue::{Catalogue, Quantity, Unit};
+use symbiont_topology::counted;
 
 use super::account::{Account, Row, Valued};
 use super::wanted::Section;
@@ -26,10 +27,7 @@ pub fn text(
         Some(why) if account.total => format!("{} ({why})", account.catalogue),
         _ => account.catalogue.clone(),
     };
-    let threads = match account.threads.len() {
-        1 => "1 thread".to_owned(),
-        many => format!("{many} threads"),
-    };
+    let threads = counted(account.threads.len(), "thread");
     let line = format!(
         "{:.3} s, {what} {} s; {} of CPU time in {threads}; catalogue {catalogue_words}",
         account.at_s,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use symbiont_topology::counted;
 use symbiont_wire::{CoRunner, Explanations, RunnerUp, Why};
 
 use crate::doctor::text::hanging;
@@ -16,7 +17,7 @@ pub fn text(answer: &Explanations) -> String {
         let more = answer.more;
         paragraphs.push(format!(
             "{} of this process {} not shown: ask for one by its number\n",
-            count(more as usize, "more thread"),
+            counted(more as usize, "more thread"),
             if more == 1 { "is" } else { "are" }
         ));
     }
@@ -77,7 +78,7 @@ fn co_runners(others: &[CoRunner]) -> String {
         *by_program.entry(program(other)).or_default() += 1;
     }
     let each: Vec<String> =
-        by_program.iter().map(|(name, n)| format!("{} of {name}", count(*n, "thread"))).collect();
+        by_program.iter().map(|(name, n)| format!("{} of {name}", counted(*n, "thread"))).collect();
     match each.is_empty() {
         true => "no managed thread on its core".to_owned(),
         false => format!("{}, on its core", each.join(", ")),
@@ -128,10 +129,6 @@ fn runner_up(best: &RunnerUp) -> String {
         score.throughput,
         applied.throughput
     )
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 #[cfg(test)]

@@ -35,10 +35,14 @@ impl Only {
         }
         if !self.pids.is_empty() {
             snapshot.threads.retain(|thread| self.pids.contains(&thread.process));
+            let kept: BTreeSet<u32> = snapshot.threads.iter().map(|one| one.program).collect();
+            snapshot.programs.retain(|program| kept.contains(&program.program));
         }
         if self.user.is_some() || !self.pids.is_empty() {
             let kept: BTreeSet<u32> = snapshot.threads.iter().map(|one| one.process).collect();
             snapshot.moves.retain(|moved| kept.contains(&moved.process));
+            // Whose these are is not known.
+            snapshot.more_threads = 0;
         }
     }
 }

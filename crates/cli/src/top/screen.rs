@@ -164,12 +164,8 @@ impl Screen {
     /// The threads, or what they are folded into, that the filter lets through, in the order that is asked for.
     pub fn rows(&self, state: &State) -> Vec<&Row> {
         let wanted = state.filter.to_lowercase();
-        let all = match state.fold {
-            Fold::Threads => &self.rows,
-            Fold::Processes => &self.processes,
-            Fold::Programs => &self.programs,
-        };
-        let mut rows: Vec<&Row> = all.iter().filter(|row| row.contains(&wanted)).collect();
+        let mut rows: Vec<&Row> =
+            self.folded(state.fold).iter().filter(|row| row.contains(&wanted)).collect();
         rows.sort_by(|a, b| {
             let order = match state.order {
                 Order::Cpu => b.run_time.total_cmp(&a.run_time),
@@ -192,6 +188,15 @@ impl Screen {
             Some((used + core.used * core.cpus, others + core.others? * core.cpus))
         });
         sums.filter(|_| !self.cores.is_empty())
+    }
+
+    /// All rows of a fold.
+    pub fn folded(&self, fold: Fold) -> &[Row] {
+        match fold {
+            Fold::Threads => &self.rows,
+            Fold::Processes => &self.processes,
+            Fold::Programs => &self.programs,
+        }
     }
 
     /// All threads.

@@ -1,6 +1,7 @@
 //! Where snapshots come from: the daemon, or, where none runs, this process watches by itself.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use symbiont_daemon::Client;
@@ -12,6 +13,9 @@ use super::only::Only;
 use super::watched::Watched;
 use crate::args::State;
 use crate::client::{silent, sockets};
+
+/// How long a daemon that is asked again and again may take for an answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Takes snapshots.
 pub struct Source {
@@ -55,7 +59,10 @@ impl Source {
                     anyhow::bail!("{why}");
                 }
             }
-            let connect = || self.sockets.iter().find_map(|path| Client::connect(path).ok());
+            let connect = || {
+                let connect = |path: &PathBuf| Client::connect_within(path, ANSWERS_WITHIN).ok();
+                self.sockets.iter().find_map(connect)
+            };
             let Some(mut client) = self.client.take().or_else(connect) else { break };
             if let Ok(pages) = client.call_more(Request::Snapshot {}) {
                 self.client = Some(client);

@@ -20,7 +20,7 @@ fn press(state: &mut State, screen: &Screen, keys: &[Key]) -> Effect {
     let mut effect = Effect::None;
     for key in keys {
         effect = state.press(*key, &screen.rows(&state.clone()));
-        let parts = Parts::of(screen, 80, 24);
+        let parts = Parts::of(screen, state.fold, 80, 24);
         state.settle(&screen.rows(&state.clone()), parts.threads);
     }
     effect
@@ -124,9 +124,9 @@ fn only_what_is_asked_for_is_listed() {
         (snapshot.programs.len(), snapshot.threads.len(), snapshot.moves.len())
     };
     assert_eq!(kept(Only::default()), (2, 8, 8));
-    assert_eq!(kept(Only { pids: vec![4701], user: None }), (2, 4, 4));
+    assert_eq!(kept(Only { pids: vec![4701], user: None }), (1, 4, 4));
     assert_eq!(kept(Only { pids: vec![], user: Some(1000) }), (1, 4, 4));
-    assert_eq!(kept(Only { pids: vec![4701], user: Some(1000) }), (1, 0, 0));
+    assert_eq!(kept(Only { pids: vec![4701], user: Some(1000) }), (0, 0, 0));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn the_selected_thread_is_followed() {
     let chosen = selected(&state, &before);
     press(&mut state, &before, &[Key::Char('r')]);
     assert_eq!(selected(&state, &before), chosen);
-    let page = Parts::of(&before, 80, 24).threads;
+    let page = Parts::of(&before, state.fold, 80, 24).threads;
     assert!((state.first..state.first + page).contains(&state.selected), "{state:?}");
     // It ends: the row stays.
     let mut now = daemon(64);
@@ -220,6 +220,18 @@ fn the_selected_thread_is_followed() {
     assert!(state.selected == at && selected(&state, &now) != chosen);
     press(&mut state, &now, &[Key::Home]);
     assert_eq!((state.selected, state.first), (0, 0));
+}
+
+#[test]
+fn folded_rows_leave_their_room_to_moves() {
+    let mut now = daemon(64);
+    let one = now.moves.first().cloned().unwrap_or_default();
+    now.moves = vec![one; 64];
+    let screen = Screen::new(None, now);
+    let threads = |fold| Parts::of(&screen, fold, 80, 40).threads;
+    let rows = screen.folded(Fold::Programs).len();
+    assert!(threads(Fold::Threads) > rows);
+    assert_eq!(threads(Fold::Programs), rows, "no blank rows");
 }
 
 #[test]

@@ -26,7 +26,7 @@ use ratatui::widgets::Paragraph;
 
 use super::clean::{cut, left};
 use super::screen::Screen;
-use super::state::{Mode, State};
+use super::state::{Fold, Mode, State};
 
 pub use cores::text as core_lines;
 pub use header::lines as header_lines;
@@ -48,7 +48,7 @@ pub struct Parts {
 
 impl Parts {
     /// Of a terminal of this size.
-    pub fn of(screen: &Screen, width: u16, height: u16) -> Self {
+    pub fn of(screen: &Screen, fold: Fold, width: u16, height: u16) -> Self {
         let (columns, all) = (usize::from(width), usize::from(height));
         let header = header::lines(screen, columns).len();
         // Title of threads, selected thread, keys.
@@ -56,7 +56,7 @@ impl Parts {
         let cores = cores::height(screen, columns, rest / 3);
         let rest = rest - cores;
         // What the threads leave over, but always a part.
-        let free = rest.saturating_sub(screen.all().len() + 1).max((rest / 3).max(3));
+        let free = rest.saturating_sub(screen.folded(fold).len()).max((rest / 3).max(3));
         let wanted = screen.now.moves.len() + 1;
         let moves = if screen.now.manager.is_some() && rest >= 8 { wanted.min(free) } else { 0 };
         let threads = rest.saturating_sub(moves);
@@ -81,7 +81,7 @@ pub fn view(frame: &mut Frame<'_>, state: &State, screen: &Screen) {
         lines.push(Line::from(left("Esc: back   q: quit", columns)).style(colours.title()));
         return frame.render_widget(Paragraph::new(lines), area);
     }
-    let parts = Parts::of(screen, area.width, area.height);
+    let parts = Parts::of(screen, state.fold, area.width, area.height);
     let rows = screen.rows(state);
     let mut lines: Vec<Line<'_>> = header::lines(screen, columns)
         .into_iter()

@@ -58,7 +58,7 @@ fn jobs_of_a_killed_batch_are_waited_for_and_not_run_twice() {
     kill(&mut first);
     // Neither next to these nor with what it ran forgotten.
     let output = batch(folder.path(), &jobs, &["-n", "2"]);
-    assert!(stderr(&output).contains("2 jobs of an earlier run"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("left 2 jobs running"), "{}", stderr(&output));
     let mut second = symbiont(folder.path(), &["--resume", "-n", "2", "--json"]);
     let second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(300));

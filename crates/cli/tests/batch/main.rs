@@ -12,12 +12,13 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use symbiont_linux::launch::by_fork;
 
 fn symbiont(folder: &Path, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_symbiont"));
     command.current_dir(folder).args(["batch", "jobs.txt", "--store", "known.json"]).args(options);
     // No daemon of this machine is meant.
-    command.args(["--state-dir", "state"]);
+    command.args(["--state-dir", "state"]).env("XDG_STATE_HOME", folder);
     command
 }
 
@@ -57,6 +58,32 @@ fn each_job_ends_with_its_own_status_and_failures_are_named() {
     assert_eq!(fs::read_to_string(folder.path().join("out/6.err")).unwrap(), "two\n");
     let said = stderr(&output);
     assert!(said.contains("line 5: killed by signal 9: kill -9 $$"), "{said}");
+}
+
+#[test]
+fn a_store_in_a_missing_folder_is_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("jobs.txt"), "echo x >never\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_symbiont"));
+    command.current_dir(folder.path()).args(["batch", "jobs.txt", "--store", "missing/known.json"]);
+    let output = command.args(["--state-dir", "state"]).output().unwrap();
+    assert!(!output.status.success());
+    let line = "symbiont: --store missing/known.json: there is no folder missing\n";
+    assert_eq!(stderr(&output), line);
+    assert!(!folder.path().join("missing").exists() && !folder.path().join("never").exists());
+}
+
+#[test]
+fn a_job_ignores_the_signals_that_its_shell_would() {
+    let folder = tempfile::tempdir().unwrap();
+    let ignored = "grep SigIgn /proc/self/status";
+    let mut alone = Command::new("sh");
+    let alone = by_fork(alone.args(["-c", ignored])).output().unwrap();
+    fs::write(folder.path().join("jobs.txt"), format!("{ignored}\n")).unwrap();
+    let done = by_fork(&mut symbiont(folder.path(), &["--output", "out"])).output().unwrap();
+    assert!(done.status.success(), "{}", stderr(&done));
+    let job = fs::read(folder.path().join("out/1.out")).unwrap();
+    assert_eq!(String::from_utf8(job).unwrap(), String::from_utf8(alone.stdout).unwrap());
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn symbiont(state: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_symbiont"));
     // Masks are what these tests look at.
     command.args(["run", "--narrow", "always", "--state-dir"]).arg(state.path().join("state"));
+    command.env("XDG_STATE_HOME", state.path());
     command
 }
 

@@ -1,8 +1,13 @@
 //! Programs that run already.
 
+use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use libtest_mimic::Trial;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use symbiont_daemon::{Client, ClientError};
+use symbiont_wire::{Attached, Request};
 
 use crate::place::{Program, stderr, wait_until};
 use crate::service::Service;
@@ -25,6 +30,7 @@ pub fn trials() -> Vec<Trial> {
         trial("what_a_detached_shell_runs_is_managed_anew", detached_shell),
         trial("threads_of_the_kernel_and_the_daemon_are_refused", not_programs),
         trial("a_process_that_does_not_exist_is_refused", missing),
+        trial("what_a_stopped_daemon_did_not_answer_is_not_done_later", given_up),
         trial("without_a_daemon_clients_say_how_to_start_one", no_daemon),
     ]
 }
@@ -71,6 +77,33 @@ fn detached_shell() {
     let program = start(&service, Command::new("sh").args(["-c", &script]).stdout(Stdio::null()));
     let runs = || service.programs().iter().any(|program| program["name"] == "sleep");
     wait_until("what it runs is managed", runs);
+    program.kill_all();
+}
+
+fn given_up() {
+    let service = Service::start("stay");
+    let program = start(&service, Command::new("sleep").arg("1000"));
+    let pid = program.id().to_string();
+    service.send(Signal::STOP);
+    for words in [&["attach", "--pid", &pid][..], &["reload"], &["status"], &["why", &pid]] {
+        let failed = service.client(words);
+        let line = "symbiontd does not answer within 3s, it may be stopped";
+        assert!(!failed.status.success() && stderr(&failed).contains(line), "{failed:?}");
+        assert_eq!(stderr(&failed).lines().count(), 1, "{failed:?}");
+    }
+    // A client that asks at once, and gives up.
+    let raw = i32::try_from(program.id()).unwrap();
+    let process = pidfd_open(Pid::from_raw(raw).unwrap(), PidfdFlags::empty()).unwrap();
+    let mut client = Client::connect_within(&service.socket(), Duration::from_millis(50)).unwrap();
+    let attach = Request::Attach { name: "too late".to_owned(), class: None };
+    let unanswered = client.call::<Attached>(attach, &[process.as_fd()]);
+    assert!(matches!(unanswered, Err(ClientError::Silent { .. })), "{unanswered:?}");
+    drop(client);
+    service.send(Signal::CONT);
+    assert!(service.programs().is_empty(), "{:?}", service.programs());
+    assert!(!service.log().contains("read again"), "{}", service.log());
+    let attached = service.client(&["attach", "--pid", &pid]);
+    assert!(attached.status.success(), "{}", stderr(&attached));
     program.kill_all();
 }
 

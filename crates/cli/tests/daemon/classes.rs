@@ -177,7 +177,7 @@ fn log() {
     let lines = [
         format!("sh (process {}, user 0) is managed, class normal, as user 0 asks", program.id()),
         "read again, as user 0 asks: policy stay, ".to_owned(),
-        "sh is released as user 0 asks: ".to_owned(),
+        "sh is released, as user 0 asks: ".to_owned(),
     ];
     let uid = rustix::process::getuid().as_raw();
     for line in lines.map(|line| line.replace("user 0", &format!("user {uid}"))) {

@@ -55,7 +55,7 @@ fn nested() {
     let words: Vec<_> = [inner.get_program()].into_iter().chain(inner.get_args()).collect();
     let output = service.place.run(&[], &words).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(7), &b"ran\n"[..]));
-    let said = format!("symbiont: managed already by process {} (the daemon)\n", service.id());
+    let said = format!("symbiont: already managed by process {} (the daemon)\n", service.id());
     assert_eq!(stderr(&output), said);
 }
 

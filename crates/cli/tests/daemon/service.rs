@@ -129,6 +129,7 @@ pub fn command(symbiont: &Path, words: &[&str], state_dir: &Path) -> Command {
     let (first, rest) = words.split_first().unwrap();
     let mut command = Command::new(symbiont);
     command.arg(first).arg("--state-dir").arg(state_dir).args(rest).stdin(Stdio::null());
+    command.env("XDG_STATE_HOME", state_dir.with_file_name("state-home"));
     command
 }
 

@@ -16,6 +16,8 @@ pub fn trials() -> Vec<Trial> {
         trial("crash_is_undone_by_restore_also_for_children_born_since", undone_by_restore),
         trial("crash_of_phases_is_undone_with_nice_values", undone_with_nice_values),
         trial("crash_is_undone_by_the_next_run", undone_by_the_next_run),
+        trial("crash_with_nice_values_is_undone_by_the_next_run", nice_values_and_a_run),
+        trial("crash_with_nice_values_is_undone_by_the_next_daemon", nice_values_and_a_daemon),
         trial("crash_while_recording_leaves_a_recording_that_replays", recording_replays),
         trial("manager_that_is_terminated_restores_and_leaves_the_program", terminated),
         trial("restore_with_nothing_to_do_says_so", nothing_to_do),
@@ -76,6 +78,32 @@ fn jobs(place: &Place) -> std::path::PathBuf {
 }
 
 fn undone_with_nice_values() {
+    undone_with_nice_values_by(|place, _| {
+        let restored = place.restore();
+        assert_eq!(restored.code, Some(0), "{restored:?}");
+    });
+}
+
+fn nice_values_and_a_run() {
+    undone_with_nice_values_by(|place, _| {
+        let next = place.run(&RANDOM, &["true"]).output().expect("symbiont starts");
+        assert!(next.status.success(), "{next:?}");
+    });
+}
+
+fn nice_values_and_a_daemon() {
+    undone_with_nice_values_by(|place, undone| {
+        let mut daemon = place.symbiont("daemon");
+        daemon.args(["--policy", "stay"]).stderr(Stdio::null());
+        let daemon = place.start(&mut daemon);
+        wait_until("all is restored", undone);
+        send(daemon.id(), Signal::TERM);
+        place.wait_for_end_of(daemon.id());
+    });
+}
+
+/// `undo` may wait until nothing is changed any more.
+fn undone_with_nice_values_by(undo: impl FnOnce(&Place, &dyn Fn() -> bool)) {
     let (place, own) = (Place::new(), own());
     if own_cpus().len() < 2 {
         return skip("there is one CPU only, so nothing is placed");
@@ -101,8 +129,7 @@ fn undone_with_nice_values() {
         }
     }
     assert!(!changed(program.id(), &own).is_empty(), "what is applied outlives the manager");
-    let restored = place.restore();
-    assert_eq!(restored.code, Some(0), "{restored:?}");
+    undo(&place, &|| changed(program.id(), &own).is_empty());
     assert!(changed(program.id(), &own).is_empty(), "{:?}", changed(program.id(), &own));
 
     program.kill_all();

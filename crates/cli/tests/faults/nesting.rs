@@ -31,7 +31,7 @@ fn nested() {
         assert_eq!(output.stdout, b"ran\n");
         let said = stderr(&output);
         assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(said.starts_with("symbiont: managed already by process "), "{said}");
+        assert!(said.starts_with("symbiont: already managed by process "), "{said}");
         assert!(said.ends_with(" (another symbiont)\n"), "{said}");
     }
 }
@@ -44,7 +44,7 @@ fn nested_elsewhere() {
     assert_eq!(output.status.code(), Some(7), "{output:?}");
     assert_eq!(output.stdout, b"ran\n");
     let said = stderr(&output);
-    assert!(said.starts_with("symbiont: managed already by process "), "{said}");
+    assert!(said.starts_with("symbiont: already managed by process "), "{said}");
     assert!(said.ends_with(" (another symbiont)\n"), "{said}");
 }
 

@@ -68,10 +68,16 @@ impl Place {
         self.path("state")
     }
 
+    /// Where is kept what is learned: none of it is this machine's user's.
+    pub fn state_home(&self) -> PathBuf {
+        self.path("state-home")
+    }
+
     /// `symbiont COMMAND --state-dir …`.
     pub fn symbiont(&self, command: &str) -> Command {
         let mut symbiont = Command::new(env!("CARGO_BIN_EXE_symbiont"));
         symbiont.arg(command).arg("--state-dir").arg(self.state_dir()).stdin(Stdio::null());
+        symbiont.env("XDG_STATE_HOME", self.state_home());
         // Most of these tests look at masks that are applied; those of nudging leave it out.
         let has_daemon = self.state_dir().join("symbiontd.sock").exists();
         if command == "daemon" || (command == "run" && !has_daemon) {
@@ -93,6 +99,7 @@ impl Place {
 
     /// Starts a command in a process group of its own.
     pub fn start(&self, command: &mut Command) -> Program {
+        command.env("XDG_STATE_HOME", self.state_home());
         Program(command.process_group(0).spawn().expect("symbiont starts"))
     }
 

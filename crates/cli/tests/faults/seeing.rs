@@ -70,7 +70,7 @@ fn confined() {
     };
     let doctor = said(&["doctor"]);
     assert!(doctor.starts_with("In short: "), "{doctor}");
-    assert!(doctor.contains(&format!("may use         CPUs {} of ", cpus[0])), "{doctor}");
+    assert!(doctor.contains(&format!("may use         CPU {} of ", cpus[0])), "{doctor}");
     let state_dir = place.state_dir();
     let state_dir = state_dir.to_str().expect("UTF-8");
     let run = ["run", "--state-dir", state_dir, "--report", "text", "--", "sleep", "0.3"];

@@ -46,6 +46,7 @@ impl User {
         let mut command = Command::new(&self.symbiont);
         command.args(words).current_dir("/").stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", self.runtime()).stderr(Stdio::piped());
+        command.env("XDG_STATE_HOME", self.home.state_home());
         if geteuid().is_root() {
             command.uid(self.id).gid(self.id);
         }

@@ -52,6 +52,7 @@ impl Place {
             Command::new(symbiont)
         };
         command.env("XDG_RUNTIME_DIR", self.folder.path()).stdin(Stdio::null());
+        command.env("XDG_STATE_HOME", self.folder.path());
         command
     }
 

@@ -248,9 +248,10 @@ impl Auto {
             let there = ready.iter().filter(|(known, _)| !known.is_disjoint(cpus));
             there.map(|(_, sum)| sum).sum::<f64>() > cpus.len() as f64 + 0.5
         };
+        let speeds = view.topology.speed_groups();
         let uneven = |cpus: &CpuSet| {
             let mut cores = (view.topology.cores().iter())
-                .map(|core| (core.capacity, core.cpus.intersection(cpus).len()))
+                .map(|core| (speeds.of_core(core), core.cpus.intersection(cpus).len()))
                 .filter(|(_, width)| *width > 0);
             let first = cores.next();
             cores.any(|core| Some(core) != first)

@@ -80,6 +80,11 @@ pub fn replace(
         Err(error) if may_be_in_place(&error) && file.exists() => {
             return fill(&mut File::create(file)?);
         }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = folder.unwrap_or(Path::new(".")).display();
+            let missing = format!("there is no folder {folder}");
+            return Err(io::Error::new(ErrorKind::NotFound, missing));
+        }
         // The error names the draft too, which is of no use.
         Err(error) => return Err(error.kind().into()),
     };

@@ -54,12 +54,15 @@ mod speed;
 pub mod synthetic;
 pub mod sysfs;
 mod tree;
+mod words;
 
 pub use cpuset::{CpuSet, ParseCpuSetError};
 pub use host::HostTopology;
+pub use speed::SpeedGroups;
 pub use synthetic::{Synthetic, SyntheticError};
 pub use sysfs::{LeftOut, SysfsError, read_sys_tree, read_tree_noting, sys_tree};
 pub use tree::{
     Core, CoreId, CoreKind, HardwareThread, Llc, LlcId, NodeId, NumaNode, Origin, Package,
     PackageId, PuId, Topology, TopologyError,
 };
+pub use words::counted;

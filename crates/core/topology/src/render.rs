@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::{Core, CoreKind, CpuSet, LlcId, NodeId, Topology};
+use crate::{Core, CoreKind, CpuSet, LlcId, NodeId, Topology, counted};
 
 impl Topology {
     /// One line: how many there are of each level.
@@ -25,12 +25,12 @@ impl Topology {
             if sizes.is_empty() { String::new() } else { format!(" ({})", sizes.join(", ")) };
         format!(
             "{}, {}, {}{sizes}, {}, SMT{}, {}",
-            count(self.packages().len(), "package"),
-            count(self.nodes().len(), "NUMA node"),
-            count(self.llcs().len(), "LLC domain"),
-            count(self.cores().len(), "core"),
+            counted(self.packages().len(), "package"),
+            counted(self.nodes().len(), "NUMA node"),
+            counted(self.llcs().len(), "LLC domain"),
+            counted(self.cores().len(), "core"),
             self.smt_width(),
-            count(self.cpus().len(), "hardware thread"),
+            counted(self.cpus().len(), "hardware thread"),
         )
     }
 
@@ -44,7 +44,7 @@ impl Topology {
         for run in cores.chunk_by(|a, b| equal(a, b)) {
             let [first, ..] = run else { continue };
             let cpus = run.iter().fold(CpuSet::new(), |all, core| all.union(&core.cpus));
-            write!(f, "      {}", count(run.len(), "core"))?;
+            write!(f, "      {}", counted(run.len(), "core"))?;
             write!(f, " SMT{}", first.cpus.len())?;
             if kinds_differ {
                 let kind = match first.kind {
@@ -117,10 +117,6 @@ pub(crate) fn grouped<'a, K: Ord + Copy>(
 fn equal(a: &Core, b: &Core) -> bool {
     let shape = |c: &Core| (c.cpus.len(), c.kind, c.capacity, c.max_khz);
     shape(a) == shape(b)
-}
-
-fn count(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// A size in the largest binary unit that leaves at least 1, to a tenth.

@@ -8,6 +8,9 @@
 //! the same core is built with several ceilings. Small steps are no gap: firmware gives cores of one type
 //! slightly different capacities (NVIDIA's GB10: 718 to 731 and 997 to 1024), and favoured cores clock a little higher.
 //!
+//! *Speed groups.* What treats cores of different speed differently asks for [`SpeedGroups`], which the same gaps
+//! separate, each of them: a machine may have more than two.
+//!
 //! *Capacity of hybrids.* Where the kernel gives all cores one capacity or
 //! none (Intel hybrids with SMT on), a core of the efficiency type is given
 //! the ratio of the types' highest frequency ceilings. This is an estimate,
@@ -18,10 +21,12 @@
 //! - Listed types are kept (`capacities_are_in_range_and_listed_types_are_kept`).
 //! - Types are separated by speed, and one design is one type
 //!   (`the_slower_designs_are_the_efficiency_type`).
+//! - Cores of one type are of one speed (`small_steps_make_no_group`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
-use crate::CoreKind;
+use crate::{Core, CoreKind, Topology};
 
 /// Capacity of the fastest core.
 pub(crate) const FASTEST: u32 = 1024;
@@ -106,17 +111,63 @@ pub(crate) fn kinds(capacities: &[u32], designs: &[Option<u64>]) -> Vec<CoreKind
     speeds.into_iter().map(kind).collect()
 }
 
+/// Groups of cores of about the same speed: between their capacities there are gaps as between core types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpeedGroups(Vec<RangeInclusive<u32>>);
+
+impl SpeedGroups {
+    fn of(capacities: BTreeSet<u32>) -> Self {
+        let mut groups: Vec<RangeInclusive<u32>> = Vec::new();
+        for capacity in capacities {
+            match groups.last_mut().filter(|last| !is_wide((*last.end(), capacity), GAP)) {
+                Some(last) => *last = *last.start()..=capacity,
+                None => groups.push(capacity..=capacity),
+            }
+        }
+        Self(groups)
+    }
+
+    /// Are all cores of about the same speed?
+    #[must_use]
+    pub fn is_one(&self) -> bool {
+        self.0.len() < 2
+    }
+
+    /// The capacities of the cores that are about as fast as this one.
+    #[must_use]
+    pub fn of_core(&self, core: &Core) -> RangeInclusive<u32> {
+        let group = self.0.iter().find(|group| group.contains(&core.capacity));
+        group.cloned().unwrap_or(core.capacity..=core.capacity)
+    }
+
+    /// The groups, slowest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &RangeInclusive<u32>> {
+        self.0.iter()
+    }
+}
+
+impl Topology {
+    /// Which cores are of about the same speed.
+    #[must_use]
+    pub fn speed_groups(&self) -> SpeedGroups {
+        SpeedGroups::of(self.cores().iter().map(|core| core.capacity).collect())
+    }
+}
+
+/// Is the second at least so many times the first?
+fn is_wide((slow, fast): (u32, u32), than: (u32, u32)) -> bool {
+    u64::from(fast) * u64::from(than.1) >= u64::from(slow) * u64::from(than.0)
+}
+
 /// The fastest speed below the widest gap, the lowest of several as wide; none without gap.
 fn below_the_gap(mut speeds: Vec<u32>) -> Option<u32> {
     speeds.sort_unstable();
-    let wide = |(slow, fast): (u32, u32), than: (u32, u32)| {
-        (u64::from(fast) * u64::from(than.1)).cmp(&(u64::from(slow) * u64::from(than.0)))
-    };
     let mut widest: Option<(u32, u32)> = None;
     for gap in speeds.iter().copied().zip(speeds.iter().copied().skip(1)) {
         let wider = match widest {
-            None => wide(gap, GAP).is_ge(),
-            Some((slow, fast)) => wide(gap, (fast, slow)).is_gt(),
+            None => is_wide(gap, GAP),
+            // Wider, not as wide.
+            Some((slow, fast)) => !is_wide((slow, fast), (gap.1, gap.0)),
         };
         if wider {
             widest = Some(gap);
@@ -196,6 +247,15 @@ mod tests {
             prop_assert!(most(P).is_some());
             prop_assert!(most(E).is_none_or(|slow| slow * 5 <= most(P).unwrap_or(0) * 4));
         }
+    }
+
+    #[test]
+    fn small_steps_make_no_group() {
+        let of = |capacities: &[u32]| SpeedGroups::of(capacities.iter().copied().collect()).0;
+        assert_eq!(of(&[718, 1024, 731, 720, 997, 1017]), [718..=731, 997..=1024]);
+        let each_another: Vec<u32> = (0..20).map(|core| 1024 - 5 * core).collect();
+        assert_eq!(of(&each_another), [929..=1024]);
+        assert_eq!(of(&[256, 512, 1024]), [256..=256, 512..=512, 1024..=1024]);
     }
 
     #[test]

@@ -16,12 +16,12 @@ pub struct Peer {
     pub pid: u32,
 }
 
-/// Whose a process is.
+/// The user that a process belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// The user that started it.
     pub real: u32,
-    /// Whose rights it has.
+    /// The user whose rights it has.
     pub effective: u32,
 }
 

@@ -13,7 +13,9 @@ use rustix::net::{
     SocketFlags, SocketType, sendmsg, socket_with,
 };
 use serde::de::DeserializeOwned;
-use symbiont_wire::{CallError, Failure, FrameBuffer, FrameTooLong, Reply, Request, to_frame};
+use symbiont_wire::{
+    CallError, Failure, FrameBuffer, FrameTooLong, Info, Reply, Request, to_frame,
+};
 
 use crate::quota::DESCRIPTORS;
 
@@ -28,13 +30,13 @@ pub enum ClientError {
     NotRunning {
         /// The socket.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// The daemon says why not.
     #[error(transparent)]
     Failure(#[from] Failure),
-    /// It lives and says nothing.
+    /// The daemon runs, but does not answer.
     #[error("symbiontd at {path} does not answer; it may be stopped")]
     Silent {
         /// The socket.
@@ -45,10 +47,10 @@ pub enum ClientError {
     Io {
         /// The socket.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: io::Error,
     },
-    /// What came back makes no sense.
+    /// The answer makes no sense.
     #[error("symbiontd's answer is not understood: {0}")]
     Malformed(String),
     /// The call itself is too long.
@@ -130,6 +132,17 @@ impl Client {
         let stream = connect(path).map_err(not_running)?;
         stream.set_write_timeout(Some(within)).map_err(not_running)?;
         Ok(Self { stream, within, path: path.to_owned(), received: FrameBuffer::default() })
+    }
+
+    /// Does the daemon answer at all, within this time? Other calls may take longer, as before.
+    ///
+    /// # Errors
+    /// As [`Self::call`]; [`ClientError::Silent`] where the daemon is stopped.
+    pub fn expect_answer_within(&mut self, within: Duration) -> Result<(), ClientError> {
+        let usual = std::mem::replace(&mut self.within, within);
+        let answer = self.call::<Info>(Request::GetInfo {}, &[]);
+        self.within = usual;
+        answer.map(drop)
     }
 
     /// Calls, and waits for the answer.

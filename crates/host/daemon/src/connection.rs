@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg,
@@ -29,10 +30,10 @@ pub enum Closed {
     /// The client closed it.
     #[error("the client is gone")]
     ByClient,
-    /// It took too long.
+    /// The client took too long.
     #[error("{0}")]
     TooSlow(&'static str),
-    /// What it sent is refused.
+    /// What the client sent is refused.
     #[error("{0}")]
     Malformed(String),
     /// The kernel reports an error.
@@ -81,6 +82,14 @@ impl Connection {
     /// Does something wait to be sent?
     pub fn wants_to_send(&self) -> bool {
         !self.unsent.is_empty()
+    }
+
+    /// Has the client closed it? One that only sends no more still waits for its answers.
+    pub fn is_hung_up(&self) -> bool {
+        let mut socket = [PollFd::new(&self.socket, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let is_ready = poll(&mut socket, Some(&now)).is_ok_and(|ready| ready > 0);
+        is_ready && socket.iter().any(|s| s.revents().intersects(PollFlags::HUP | PollFlags::ERR))
     }
 
     /// Reads what has arrived; gives the first message that is complete. A client that sends the
@@ -238,6 +247,16 @@ mod tests {
         let (_client, connection, now) = pair();
         assert_eq!(connection.is_late(now + IDLE / 2), None);
         assert!(connection.is_late(now + IDLE).is_some());
+    }
+
+    #[test]
+    fn a_client_that_only_sends_no_more_has_not_hung_up() {
+        let (client, connection, _) = pair();
+        assert!(!connection.is_hung_up());
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(!connection.is_hung_up(), "it waits for its answer");
+        drop(client);
+        assert!(connection.is_hung_up());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the last step of the loop says to a user: pure functions.
+//! Explains the last step of the loop to a user: pure functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What the daemon sleeps in: wakes at the end of a quantum, for clients, for signals.
+//! Where the daemon waits: for the end of a quantum, for clients and for signals.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub struct Pending {
     pub connection: ConnectionId,
     /// The client that asks.
     pub peer: Peer,
-    /// What for.
+    /// What it asks for.
     pub request: Request,
     /// Does the client take several replies?
     pub more: bool,
@@ -94,6 +94,14 @@ impl Hub {
     /// The calls that have arrived, oldest first.
     pub fn take_pending(&mut self) -> Vec<Pending> {
         std::mem::take(&mut self.pending)
+    }
+
+    /// Has the client given up on a call? What it says was not done must not be done later, where
+    /// the daemon was stopped meanwhile. A call without an answer is carried out in any case.
+    #[must_use]
+    pub fn is_given_up(&self, call: &Pending) -> bool {
+        let connection = self.connections.get(&call.connection);
+        !call.oneway && connection.is_none_or(Connection::is_hung_up)
     }
 
     /// Clients that are connected.

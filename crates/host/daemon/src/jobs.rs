@@ -8,7 +8,7 @@
 //! [`JobAccounts::observe`] adds, after each step of the loop and for each thread of a job, the stack that the
 //! policy estimates for the thread alone ([`Policy::stack_alone`]), weighted by the time for which it ran. Sums
 //! are kept by job and core type; of a thread only for how long it has run. A job that has ended is kept for [`KEPT`].
-//! Of jobs that share a core is kept what the policy has learned of the pair ([`Together`]).
+//! For jobs that share a core, what the policy has learned of the pair is kept ([`Together`]).
 //!
 //! # Terms and units
 //! *Job*: all programs with one number of the job manager. Shares are of the stack's sum; times in seconds.

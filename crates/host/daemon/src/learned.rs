@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_policy::LearnedPairs;
 use symbiont_safe_open::output;
 
-/// Of the format.
+/// The version of the format.
 const VERSION: u32 = 1;
 /// A longer file is not one of ours.
 const MOST_BYTES: u64 = 64 << 20;

@@ -26,6 +26,7 @@
 //! - A user's processes are the user's and root's alone (`only_the_owner_and_root_may_manage`).
 //! - No user takes what is another's share (`quotas_count_for_each_user`).
 //! - A slow message is cut off at its deadline (`a_message_that_does_not_end_in_time_is_cut_off`).
+//! - A request whose client has gone is not carried out (`a_client_that_only_sends_no_more_has_not_hung_up`).
 //! - What a user sees is the user's own (`a_user_sees_own_programs_only`).
 //! - A bad configuration changes nothing (`a_bad_configuration_is_refused_as_a_whole`).
 
@@ -67,7 +68,8 @@ pub use private::{
     LatenessMs, ManagerCost, ManagerReport, Moves, Plan, RestoreOutcome, Wakes, manage,
 };
 pub use process::{OwnedProcess, ProcessError};
+pub use quiet::quiet_words;
 #[cfg(fuzzing)]
 pub use rules::fuzz as fuzz_rules;
-pub use serve::{Chosen, Daemon, ServeError, serve};
+pub use serve::{ChosenPolicy, Daemon, ServeError, serve};
 pub use service::Service;

@@ -17,6 +17,8 @@ const WHILE: Duration = Duration::from_secs(10);
 pub enum Kind {
     /// Programs that are managed from now on.
     Managed,
+    /// Programs that ended by themselves.
+    Ended,
     /// Programs that were released because a user asked, or a rule no longer wants them.
     Released,
     /// Requests of clients that were refused.
@@ -29,6 +31,7 @@ impl Kind {
     fn words(self) -> &'static str {
         match self {
             Self::Managed => "enrolments",
+            Self::Ended => "ends of programs",
             Self::Released => "releases",
             Self::RefusedRequest => "refused requests",
             Self::RefusedMove => "refused moves",

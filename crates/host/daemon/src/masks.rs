@@ -4,7 +4,7 @@
 
 use symbiont_linux::actuate::Suspect;
 
-/// Of masks that were taken for ours.
+/// The line about masks that were taken for ours.
 pub fn suspected(suspects: &[Suspect]) -> Option<String> {
     let set = masks_set(suspects)?;
     Some(format!(
@@ -12,7 +12,7 @@ pub fn suspected(suspects: &[Suspect]) -> Option<String> {
     ))
 }
 
-/// Of masks that may have been read in a nudge.
+/// The line about masks that may have been read in a nudge.
 pub fn doubted(doubts: &[Suspect]) -> Option<String> {
     let set = masks_set(doubts)?;
     Some(format!(

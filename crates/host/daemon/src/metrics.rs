@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //! A machine's operator wants to see over weeks what Symbiont does and costs, next to everything else
-//! that is monitored, and be alarmed. Monitoring that fails must not touch the programs.
+//! that is monitored, and be warned. Monitoring that fails must not touch the programs.
 //!
 //! # Approach
 //! [`Metrics::observe`] takes over, after each step of the loop, what the loop counted; once a second
@@ -120,7 +120,7 @@ pub struct Own {
 pub struct Slowdowns {
     /// As the policy predicts them for the next quantum.
     pub predicted: Vec<f64>,
-    /// As they were estimated for the last one.
+    /// Slowdowns as they were estimated for the last quantum.
     pub achieved: Vec<f64>,
 }
 

@@ -28,13 +28,14 @@ impl Notices {
         let before = std::mem::replace(&mut self.online, online.clone());
         let list = |word: &str, cpus: CpuSet| match cpus.is_empty() {
             true => String::new(),
-            false => format!("CPUs {cpus} went {word}; "),
+            false => format!("{} went {word}; ", cpus.named()),
         };
         let (gone, new) = (before.difference(online), online.difference(&before));
         Some(format!(
-            "{}{}the machine has CPUs {online} now",
+            "{}{}the machine has {} now",
             list("offline", gone),
-            list("online", new)
+            list("online", new),
+            online.named()
         ))
     }
 

@@ -37,7 +37,7 @@ use symbiont_topology::SysfsError;
 
 use crate::learned::LearnedFile;
 
-use held::Held;
+use held::RunLock;
 use last_word::LastWord;
 pub use report::{LatenessMs, ManagerCost, ManagerReport, Moves, RestoreOutcome};
 pub(crate) use run::panic_message;
@@ -52,11 +52,11 @@ const TOLERATED: u32 = 10;
 pub struct Plan<'a> {
     /// Decides.
     pub policy: &'static Entry,
-    /// Of the policy.
+    /// The settings of the policy.
     pub settings: Settings,
     /// Between two steps.
     pub quantum: Duration,
-    /// Of the planner.
+    /// The bounds of the planner.
     pub bounds: Bounds,
     /// Which masks stay narrow.
     pub holding: Holding,
@@ -100,7 +100,10 @@ pub enum Wakes {
 enum PrivateError {
     #[error("/proc is not mounted here: {0}")]
     NoProc(std::io::Error),
-    #[error("{0}; one job file (`--job`) manages several programs together")]
+    #[error(
+        "{0}; for programs of several runs start the daemon (`symbiont daemon`, or `systemctl start symbiontd`), or \
+         name them in one job file (`symbiont run --job FILE`)"
+    )]
     Busy(LockError),
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -181,7 +184,7 @@ fn try_to_manage(
     }
     let programs = machine.programs().to_vec();
     let start = machine.cost().cpu;
-    let held = Held::new(&mut lock, &roots);
+    let held = RunLock::new(&mut lock, &roots);
     let (machine, report, learned) = if plan.dry_run {
         let (machine, report, learned) = run(DryRun(machine), policy, plan, programs, held);
         (machine.0, report, learned)

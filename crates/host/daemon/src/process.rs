@@ -23,7 +23,7 @@ pub enum ProcessError {
     Io {
         /// The process.
         pid: u32,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: io::Error,
     },
 }
@@ -60,7 +60,7 @@ impl OwnedProcess {
         self.pid
     }
 
-    /// Whose it was.
+    /// The user that the process belonged to.
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.owner

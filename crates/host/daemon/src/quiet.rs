@@ -23,6 +23,8 @@
 //! - What cannot be judged is not called quiet (`what_changes_is_not_judged`).
 //! - Intruders are named (`intruders_are_named_with_what_they_ran`).
 
+mod words;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -30,6 +32,7 @@ use symbiont_linux::occupancy::CpuTimes;
 use symbiont_machine::{Class, Placement, ProgramId, Sample, Target, ThreadId, Timestamp};
 use symbiont_topology::{CpuSet, Topology};
 use symbiont_wire::{Intruder, Quiet};
+pub use words::quiet_words;
 
 use crate::occupants::{Occupancy, RunTimes, intruders};
 
@@ -64,9 +67,9 @@ impl Intrusion {
             self.by.iter().take(4).map(|one| format!("{} {:.2} s", one.name, one.s)).collect();
         let by = if by.is_empty() { "not known".to_owned() } else { by.join(", ") };
         format!(
-            "{name} is not alone: others ran for {:.2} s on CPUs {} in {:.1} s (by name: {by})",
+            "{name} is not alone: others ran for {:.2} s on {} in {:.1} s (by name: {by})",
             self.others.as_secs_f64(),
-            self.cpus,
+            self.cpus.named(),
             self.length.as_secs_f64()
         )
     }

@@ -1,4 +1,4 @@
-//! How much a user may have of what all share.
+//! How much of what all users share one user may have.
 
 use std::collections::BTreeMap;
 

@@ -5,18 +5,19 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use symbiont_machine::{Class, ProgramId};
+use symbiont_topology::counted;
 
 use crate::log::Kind;
 use crate::rules::{Finder, Found, Rules};
-use crate::service::{Managed, Service, Wanted, own_uid};
+use crate::service::{MachineController, ProgramRequest, Service, own_uid};
 use crate::{OwnedProcess, Peer};
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The rules, and what was managed by them.
+/// The programs that are managed because rules say so, and the rules.
 #[derive(Debug)]
-pub struct Ruled {
+pub struct RuledPrograms {
     rules: Rules,
     finder: Finder,
     programs: BTreeMap<ProgramId, Origin>,
@@ -44,7 +45,7 @@ struct Origin {
     process: u32,
 }
 
-impl Ruled {
+impl RuledPrograms {
     /// By these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
@@ -59,7 +60,7 @@ impl Ruled {
 
     /// Reads the rules again. Programs that they no longer have managed, or in another class, are released; the next
     /// scan finds what is to be managed now.
-    pub fn read(&mut self, service: &mut Service, managed: &mut Managed) -> Trouble {
+    pub fn read(&mut self, service: &mut Service, managed: &mut MachineController) -> Trouble {
         let errors = self.rules.read();
         self.finder.start_over();
         self.looked = None;
@@ -93,14 +94,11 @@ impl Ruled {
     /// What the rules are, in a line.
     #[must_use]
     pub fn summary(&self) -> String {
-        match self.rules.len() {
-            1 => "1 rule".to_owned(),
-            count => format!("{count} rules"),
-        }
+        counted(self.rules.len(), "rule")
     }
 
     /// Has managed what the rules want, once a second; gives lines for the log.
-    pub fn apply(&mut self, service: &mut Service, managed: &mut Managed) -> Vec<String> {
+    pub fn apply(&mut self, service: &mut Service, managed: &mut MachineController) -> Vec<String> {
         let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= PERIOD);
         if self.rules.is_empty() || !is_due {
             return Vec::new();
@@ -152,7 +150,7 @@ impl Ruled {
     fn take_in(
         &mut self,
         service: &mut Service,
-        managed: &mut Managed,
+        managed: &mut MachineController,
         found: &Found,
     ) -> Result<(), String> {
         let in_group = |origin: &&Origin| found.group.is_some() && origin.group == found.group;
@@ -175,7 +173,7 @@ impl Ruled {
         let class = found.verdict.class;
         let (name, linger) = (found.name.as_str(), true);
         let (is_class_stated, job, user, identity) = (true, None, None, None);
-        let wanted = Wanted { name, class, is_class_stated, linger, job, user, identity };
+        let wanted = ProgramRequest { name, class, is_class_stated, linger, job, user, identity };
         let (id, _) =
             service.take_in(managed, peer, wanted, vec![root]).map_err(|why| why.to_string())?;
         let origin = Origin { group: found.group.clone(), class, process: found.process };

@@ -88,7 +88,7 @@ impl Rules {
         self.files.values().all(|(_, rules)| rules.is_empty())
     }
 
-    /// How many there are.
+    /// The number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.files.values().map(|(_, rules)| rules.len()).sum()

@@ -29,7 +29,7 @@ use crate::enrolments::File;
 use crate::hub::Hub;
 use crate::learned::LearnedFile;
 use crate::private::panic_message;
-use crate::ruled::Ruled;
+use crate::ruled::RuledPrograms;
 use crate::rules::Rules;
 use crate::service::Service;
 
@@ -56,9 +56,9 @@ pub enum ServeError {
     /// The socket cannot be made.
     #[error("cannot listen at {path}: {source}")]
     Socket {
-        /// Where.
+        /// The path of the socket.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: io::Error,
     },
 }
@@ -70,8 +70,8 @@ impl ServeError {
 }
 
 /// A policy, ready to decide.
-pub struct Chosen {
-    /// It.
+pub struct ChosenPolicy {
+    /// The policy.
     pub policy: Box<dyn Policy>,
     /// How often it decides unless the configuration says otherwise.
     pub quantum: Duration,
@@ -84,7 +84,7 @@ pub struct Daemon<'a> {
     /// Reads the configuration again.
     pub reread: &'a dyn Fn() -> Result<Config, String>,
     /// Makes the policy of a configuration.
-    pub choose: &'a dyn Fn(&Config) -> Result<Chosen, String>,
+    pub choose: &'a dyn Fn(&Config) -> Result<ChosenPolicy, String>,
     /// How events are counted.
     pub counting: CountOptions,
     /// Directories of rules, the most general one first.
@@ -144,7 +144,7 @@ pub fn serve(daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
     let mut managed = Controller::new(machine, chosen.policy, Planner::new(daemon.config.bounds()));
     managed.set_holding(daemon.config.narrow);
     let service = Service::new(&daemon.config.policy, quantum, enrolments);
-    let ruled = Ruled::new(Rules::of(daemon.rules.clone()));
+    let ruled = RuledPrograms::new(Rules::of(daemon.rules.clone()));
     let mut server = Server { daemon, managed, service, ruled, lock };
     server.step()?;
     server.service.notes.machine = limits(server.managed.machine());
@@ -177,10 +177,10 @@ pub fn serve(daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
     ended.map(|()| report)
 }
 
-fn choose(daemon: &Daemon<'_>, config: &Config) -> Result<Chosen, ServeError> {
+fn choose(daemon: &Daemon<'_>, config: &Config) -> Result<ChosenPolicy, ServeError> {
     let chosen = (daemon.choose)(config);
     let chosen = chosen.map_err(|why| ServeError::Policy { policy: config.policy.clone(), why })?;
-    Ok(Chosen { policy: Box::new(Classes::new(chosen.policy)), ..chosen })
+    Ok(ChosenPolicy { policy: Box::new(Classes::new(chosen.policy)), ..chosen })
 }
 
 /// What a user of `status` should know about this machine.

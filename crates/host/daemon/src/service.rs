@@ -14,6 +14,7 @@ use symbiont_linux::machine::LinuxMachine;
 use symbiont_linux::perf::processor_name;
 use symbiont_machine::{Ability, Class, Machine, ProgramId, UnknownClass};
 use symbiont_policy::room_for_one;
+use symbiont_topology::counted;
 use symbiont_wire::{
     Attached, Enrolled, Failure, INTERFACE, INTERFACE_NAME, Info, Released, Reply, Request,
     SERVICE_NAME,
@@ -32,7 +33,7 @@ use crate::waits::Waiting;
 use crate::{OwnedProcess, Owner, Peer, enrolments};
 
 /// The machine that the daemon manages.
-pub type Managed = Controller<LinuxMachine<Hub>>;
+pub type MachineController = Controller<LinuxMachine<Hub>>;
 
 /// What the daemon knows beyond its controller.
 #[derive(Debug)]
@@ -95,14 +96,14 @@ impl Notes {
     }
 }
 
-/// What is asked for a program.
+/// What a client asks for when it hands over a program.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct ProgramRequest<'a> {
     /// Its name, for people.
     pub name: &'a str,
     /// Its purpose.
     pub class: Class,
-    /// Is that stated? A rule decides where it is not.
+    /// Did the client state the class? Where it did not, a rule decides.
     pub is_class_stated: bool,
     /// Are daemons that it leaves behind managed to their end?
     pub linger: bool,
@@ -119,7 +120,7 @@ const MOST_NAME: usize = 256;
 /// Characters of an identity.
 const MOST_IDENTITY: usize = 64;
 
-impl<'a> Wanted<'a> {
+impl<'a> ProgramRequest<'a> {
     fn new(name: &'a str, class: Option<&str>, linger: bool) -> Result<Self, Failure> {
         let is_class_stated = class.is_some();
         let class = class.map(str::parse).transpose();
@@ -180,7 +181,11 @@ impl Service {
     }
 
     /// Carries out a call.
-    pub fn carry_out(&mut self, managed: &mut Managed, call: &mut Pending) -> (Vec<Reply>, Effect) {
+    pub fn carry_out(
+        &mut self,
+        managed: &mut MachineController,
+        call: &mut Pending,
+    ) -> (Vec<Reply>, Effect) {
         let descriptors = std::mem::take(&mut call.descriptors);
         let peer = call.peer;
         let (done, effect) = match &call.request {
@@ -190,17 +195,22 @@ impl Service {
             }
             Request::Enrol { name, policy, linger, class, job, user, identity } => {
                 let agreed = self.agree(policy.as_deref()).and_then(|()| peer.may_state(*user));
-                let wanted = agreed.and_then(|()| Wanted::new(name, class.as_deref(), *linger));
+                let wanted =
+                    agreed.and_then(|()| ProgramRequest::new(name, class.as_deref(), *linger));
                 let enrolled = wanted.and_then(|wanted| {
-                    let wanted =
-                        Wanted { job: *job, user: *user, identity: identity.as_deref(), ..wanted };
+                    let wanted = ProgramRequest {
+                        job: *job,
+                        user: *user,
+                        identity: identity.as_deref(),
+                        ..wanted
+                    };
                     self.enrol(managed, peer, wanted, descriptors)
                 });
                 (reply(enrolled), Effect::Step)
             }
             Request::Attach { name, class } => {
                 // Daemons that it has, and makes later, are what is to be managed.
-                let wanted = Wanted::new(name, class.as_deref(), true);
+                let wanted = ProgramRequest::new(name, class.as_deref(), true);
                 let attached =
                     wanted.and_then(|wanted| self.attach(managed, peer, wanted, descriptors));
                 (reply(attached), Effect::Step)
@@ -223,7 +233,7 @@ impl Service {
                 // What is not known is asked for all the time, by numbers of processes that ended.
                 if !matches!(failure, Failure::NotManaged { .. }) {
                     let (what, uid) = (asked(&call.request), peer.uid);
-                    let line = format!("{what}, as user {uid} asks, is refused: {failure}");
+                    let line = format!("user {uid} asks {what}, which is refused: {failure}");
                     self.log.add(Kind::RefusedRequest, line);
                 }
                 (vec![failure.into()], Effect::None)
@@ -244,9 +254,9 @@ impl Service {
 
     fn enrol(
         &mut self,
-        managed: &mut Managed,
+        managed: &mut MachineController,
         peer: Peer,
-        wanted: Wanted<'_>,
+        wanted: ProgramRequest<'_>,
         descriptors: Vec<OwnedFd>,
     ) -> Result<Enrolled, Failure> {
         let roots = processes(peer, descriptors)?;
@@ -256,9 +266,9 @@ impl Service {
 
     fn attach(
         &mut self,
-        managed: &mut Managed,
+        managed: &mut MachineController,
         peer: Peer,
-        wanted: Wanted<'_>,
+        wanted: ProgramRequest<'_>,
         descriptors: Vec<OwnedFd>,
     ) -> Result<Attached, Failure> {
         let roots = processes(peer, descriptors)?;
@@ -272,9 +282,9 @@ impl Service {
     /// their descendants is not managed, unless root asks.
     pub fn take_in(
         &mut self,
-        managed: &mut Managed,
+        managed: &mut MachineController,
         peer: Peer,
-        wanted: Wanted<'_>,
+        wanted: ProgramRequest<'_>,
         roots: Vec<OwnedProcess>,
     ) -> Result<(ProgramId, Vec<String>), Failure> {
         let pids: Vec<u32> = roots.iter().map(OwnedProcess::pid).collect();
@@ -353,7 +363,7 @@ impl Service {
     /// When a program that is to be measured would not be alone.
     fn room(
         &self,
-        managed: &Managed,
+        managed: &MachineController,
         class: Class,
         roots: &[u32],
     ) -> Result<Option<String>, Failure> {
@@ -379,7 +389,7 @@ impl Service {
 
     fn detach(
         &mut self,
-        managed: &mut Managed,
+        managed: &mut MachineController,
         peer: Peer,
         descriptors: Vec<OwnedFd>,
     ) -> Result<Released, Failure> {
@@ -410,10 +420,10 @@ impl Service {
             released.restored += count(report.restored);
             released.failed.extend(report.failed.iter().map(ToString::to_string));
             let name = self.programs.get(id).map_or("", |program| program.name.as_str());
-            let (uid, restored) = (peer.uid, report.restored);
+            let (uid, restored) = (peer.uid, counted(report.restored, "thread"));
             self.log.add(
                 Kind::Released,
-                format!("{name} is released as user {uid} asks: {restored} threads restored"),
+                format!("{name} is released, as user {uid} asks: {restored} restored"),
             );
             self.programs.remove(id);
         }
@@ -421,11 +431,11 @@ impl Service {
     }
 }
 
-/// What is asked for, for a log.
+/// A request in words, for the log.
 fn asked(request: &Request) -> String {
     match request {
         Request::Enrol { name, .. } => format!("to manage {name}"),
-        Request::Attach { name, .. } => format!("to manage {name}, which runs"),
+        Request::Attach { name, .. } => format!("to manage {name}, which runs already"),
         Request::Detach {} => "to release a process".to_owned(),
         Request::Reload {} => "to read the configuration again".to_owned(),
         Request::GetInterfaceDescription { interface } => format!("to describe {interface}"),

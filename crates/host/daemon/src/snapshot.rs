@@ -75,7 +75,7 @@ impl RecentMoves {
         self.0.truncate(MOST_MOVES);
     }
 
-    /// Those that a peer may see, the newest first.
+    /// The moves that a peer may see, the newest first.
     fn seen_by(&self, peer: Peer, now: Timestamp) -> Vec<MoveStatus> {
         let seen = self.0.iter().filter(|noted| peer.may_see(noted.owner));
         let aged = |noted: &Noted| MoveStatus {

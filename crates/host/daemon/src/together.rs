@@ -114,7 +114,7 @@ impl<K: Ord + Copy> Together<K> {
         });
     }
 
-    /// Those next to which one ran.
+    /// The programs next to which one ran.
     pub fn of(&self, key: K) -> impl Iterator<Item = (K, Next)> + '_ {
         self.pairs.get(&key).into_iter().flatten().map(|(other, next)| (*other, *next))
     }

@@ -45,7 +45,7 @@ struct One {
     run_times: RunTimes,
     /// When what ran was looked up, since boot.
     looked: Option<Duration>,
-    /// Of the last window.
+    /// The figures of the last window.
     found: Option<Waits>,
     said: bool,
 }
@@ -65,7 +65,7 @@ impl Waiting {
         wanted.into_iter().filter_map(check).collect()
     }
 
-    /// Of a program that waits.
+    /// The figures of a program that waits.
     pub fn of(&self, id: ProgramId) -> Option<Waits> {
         self.0.get(&id)?.found.clone()
     }
@@ -151,7 +151,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// What a test says that ran.
+    /// The programs that ran, as a test states them.
     struct Accounts(CpuTimes, VecDeque<Vec<Bystander>>);
 
     impl Occupancy for Accounts {

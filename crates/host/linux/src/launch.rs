@@ -55,7 +55,7 @@ use std::io;
 
 pub use command::{Command, CommandError, ExecError};
 pub use in_place::exec_in_place;
-pub use inherited::{is_ignored, let_writes_fail};
+pub use inherited::{by_fork, is_ignored, let_writes_fail};
 pub use job::{Job, Session, VariableError, Variables};
 pub use manager::{Abandoned, Manager, Root, Wake};
 pub use notice::Notice;
@@ -76,9 +76,9 @@ pub enum Unmanaged {
     /// A call that prepares the manager failed.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// The manager itself said why.
@@ -117,7 +117,7 @@ pub enum LaunchError {
         role: &'static str,
         /// The path as given.
         path: String,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// Forking is sound in a process with one thread only.
@@ -126,9 +126,9 @@ pub enum LaunchError {
     /// A call that starts the jobs failed.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
 }

@@ -59,7 +59,7 @@ use symbiont_machine::{
     Lifecycle, Machine, Move, Outcome, Program, ProgramId, RunState, Sample, Signal, Signals,
     Support, ThreadId, ThreadSample, Timestamp,
 };
-use symbiont_topology::{CpuSet, HostTopology, Topology};
+use symbiont_topology::{CpuSet, HostTopology, Topology, counted};
 
 pub use cost::Cost;
 pub use counter::CountOptions;
@@ -311,12 +311,15 @@ impl<W: Wait> LinuxMachine<W> {
         let mut lines = Vec::new();
         let opened = self.watcher.not_kept_open();
         if opened > 0 {
-            lines.push(format!("the files of {opened} threads are opened at each sample"));
+            lines.push(format!(
+                "the files of {} are opened at each sample",
+                counted(opened, "thread")
+            ));
         }
-        let (counted, waiting) = self.counter.turns();
+        let (at_once, waiting) = self.counter.turns();
         if waiting > 0 {
-            let all = counted + waiting;
-            lines.push(format!("{counted} of {all} threads are counted at a time, in turns"));
+            let all = counted(at_once + waiting, "thread");
+            lines.push(format!("{at_once} of {all} are counted at a time, in turns"));
         }
         lines
     }

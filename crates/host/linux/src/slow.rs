@@ -68,7 +68,7 @@ impl SlowCpu {
         (factor > 1.0 && factor <= MOST).then_some(Self { cpu, factor })
     }
 
-    /// Which CPU.
+    /// The CPU.
     #[must_use]
     pub fn cpu(&self) -> PuId {
         self.cpu

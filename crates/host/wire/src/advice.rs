@@ -46,6 +46,8 @@ pub struct Advice {
 pub struct Machine {
     /// Hardware threads that are online.
     pub hardware_threads: u32,
+    /// Of these, those that what was watched may use: fewer in a cpuset, or with a mask.
+    pub allowed: u32,
     /// Cores that are online.
     pub cores: u32,
     /// Hardware threads of the widest core. Where it is 1, threads that share a core take turns.

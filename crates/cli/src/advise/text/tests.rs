@@ -45,7 +45,12 @@ fn quiet() -> Advice {
         version: "0.1.0".into(),
         watched_s: 10.04,
         quanta: 101,
-        machine: Machine { hardware_threads: 8, cores: 4, hardware_threads_per_core: 2 },
+        machine: Machine {
+            hardware_threads: 8,
+            allowed: 8,
+            cores: 4,
+            hardware_threads_per_core: 2,
+        },
         policy: Policy {
             name: "auto".into(),
             summary: "chooses by the machine".into(),
@@ -113,6 +118,8 @@ fn advice_reads_as_ever() {
         slowdown_planned: None,
         ..unpredicted.programs[0].clone()
     };
+    // As in a cpuset.
+    unpredicted.machine.allowed = 2;
     unpredicted.machine.hardware_threads_per_core = 1;
     unpredicted.apply = vec!["sudo symbiont daemon &".into(), "symbiont attach --pid 4711".into()];
     hold("unpredicted", &unpredicted);

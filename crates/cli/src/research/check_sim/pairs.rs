@@ -11,6 +11,7 @@ use symbiont_profile::Phase;
 use symbiont_sim_cycle::check::{Matrix, Plan, measure, most_frequent};
 use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
+use symbiont_topology::counted;
 
 use super::REPLAYED;
 use crate::research::args::CheckSim;
@@ -132,7 +133,7 @@ fn said(levels: &[LevelErrors], day: &str) -> String {
 fn show(report: &Report) {
     let Report { machine, title, measured, programs, levels, held } = report;
     say!("simulated on {machine} ({title}), held against {measured}");
-    say!("{} programs: {}", programs.len(), programs.join(", "));
+    say!("{}: {}", counted(programs.len(), "program"), programs.join(", "));
     let Some(LevelErrors { held: first, .. }) = levels.first() else { return };
     say!(
         "\n{} ordered pairs, measured: mean slowdown {:.3}; guessing the mean errs by {:.3}, sums of victim and \

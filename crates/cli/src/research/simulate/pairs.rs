@@ -8,9 +8,9 @@ use serde::Serialize;
 use symbiont_experiments_sim::ShownMeasurements;
 use symbiont_experiments_sim::measured_pairs::{Events, Matrix, Rival, Trial, candidates};
 use symbiont_policy::Settings;
-use symbiont_report::number::counted;
 use symbiont_report::stats::Estimate;
 use symbiont_report::{Column, Table};
+use symbiont_topology::counted;
 
 use crate::research::args::{OnPairs, Simulate};
 use crate::research::reproduce::measured_pairs;
@@ -138,7 +138,7 @@ fn show(report: &Report) {
     say!(
         "simulated: threads run at the slowdowns of {pairs}, which were measured or made elsewhere"
     );
-    say!("{} programs: {}", programs.len(), programs.join(", "));
+    say!("{}: {}", counted(programs.len(), "program"), programs.join(", "));
     if !report.not_next_to_themselves.is_empty() {
         say!(
             "not measured next to themselves, so that what they suffer plus what they inflict on average, less \
@@ -146,9 +146,8 @@ fn show(report: &Report) {
             report.not_next_to_themselves.join(", ")
         );
     }
-    let of_mixes = if *mixes == 1 { "mix" } else { "mixes" };
     let cores = counted(threads / 2, "core");
-    say!("{policy}, {threads} threads on {cores}, {mixes} {of_mixes}");
+    say!("{policy}, {} on {cores}, {}", counted(threads, "thread"), counted(mixes, "mix"));
     let counted = captured.first().map_or(0, |first| first.share.n);
     if counted < *mixes as usize {
         let alike = *mixes as usize - counted;

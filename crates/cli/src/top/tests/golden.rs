@@ -17,7 +17,7 @@ const LARGE: (u16, u16) = (200, 60);
 
 fn drawn(state: &mut State, screen: &Screen, (width, height): (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let parts = Parts::of(screen, width, height);
+    let parts = Parts::of(screen, state.fold, width, height);
     state.settle(&screen.rows(&state.clone()), parts.threads);
     terminal.draw(|frame| view(frame, state, screen)).unwrap();
     terminal.backend().buffer().clone()

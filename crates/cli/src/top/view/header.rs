@@ -1,5 +1,6 @@
 //! The daemon, its programs and its cost; and one thread in words.
 
+use symbiont_topology::counted;
 use symbiont_wire::{ManagerStatus, Snapshot};
 
 use super::super::clean::{clean, cut};
@@ -44,7 +45,7 @@ pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
 fn machine(now: &Snapshot) -> String {
     let cpus: usize =
         now.cores.iter().map(|core| core.cpus.parse().map_or(1, |c: Cpus| c.len())).sum();
-    format!("{}, {}", count(now.cores.len(), "core"), count(cpus, "CPU"))
+    format!("{}, {}", counted(now.cores.len(), "core"), counted(cpus, "CPU"))
 }
 
 type Cpus = symbiont_topology::CpuSet;
@@ -53,7 +54,7 @@ fn programs(now: &Snapshot) -> String {
     let threads = now.threads.len() + now.more_threads as usize;
     let placed = now.threads.iter().filter(|thread| thread.placed.is_some()).count();
     let mut text =
-        format!("{}, {}", count(now.programs.len(), "program"), count(threads, "thread"));
+        format!("{}, {}", counted(now.programs.len(), "program"), counted(threads, "thread"));
     if now.manager.is_some() {
         text = format!("{text} ({placed} placed)");
     }
@@ -82,13 +83,13 @@ fn moves(manager: &ManagerStatus) -> String {
 pub fn describe(row: &Row) -> String {
     let place = match &row.placed {
         Some(cpus) if row.threads > 1 => format!("are kept on CPUs {cpus}"),
-        None if row.threads > 1 => "are not all kept anywhere".to_owned(),
+        None if row.threads > 1 => "are left to the OS, some or all".to_owned(),
         Some(cpus) if row.is_held => format!("is held on CPU {cpus}"),
         Some(cpus) => format!("is nudged to CPU {cpus}"),
         None => "is left to the OS".to_owned(),
     };
     if row.threads > 1 {
-        let (program, threads) = (&row.program, count(row.threads, "thread"));
+        let (program, threads) = (&row.program, counted(row.threads, "thread"));
         let reason = if row.reason.is_empty() {
             String::new()
         } else {
@@ -111,8 +112,4 @@ fn time(seconds: f64) -> String {
         s if s < 172_800.0 => format!("{:.0} h", s / 3600.0),
         s => format!("{:.0} d", s / 86_400.0),
     }
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

@@ -1,7 +1,8 @@
 //! Which domain each program runs in.
 //!
 //! # Approach
-//! A *domain* is a set of cores of one speed that share a last-level cache, or a NUMA node where each
+//! A *domain* is a set of cores of about the same speed (a speed group of the topology) that share a last-level
+//! cache, or a NUMA node where each
 //! core has such a cache of its own. A program whose ready threads fit a domain stays in one; where
 //! it fits none, or the CPUs allowed to its threads leave none, it is left to the OS.
 //!
@@ -15,6 +16,7 @@
 //! once in [`REST`].
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use symbiont_machine::ProgramId;
@@ -41,6 +43,7 @@ const REST: Duration = Duration::from_secs(10);
 pub(super) struct DomainId {
     node: NodeId,
     llc: Option<LlcId>,
+    /// Of the fastest of the cores of about its speed.
     capacity: u32,
 }
 
@@ -60,30 +63,39 @@ pub(super) struct Domain {
 /// The domains of a machine of which only some hardware threads are to be used.
 pub(super) fn domains(topology: &Topology, online: &CpuSet) -> Vec<Domain> {
     let cores_of = |llc| topology.cores().iter().filter(|core| core.llc == llc).count();
-    let mut found: BTreeMap<DomainId, Domain> = BTreeMap::new();
+    let speeds = topology.speed_groups();
+    let mut found: BTreeMap<DomainId, (RangeInclusive<u32>, Domain)> = BTreeMap::new();
     for core in topology.cores() {
         let cpus = core.cpus.intersection(online);
         if cpus.is_empty() {
             continue;
         }
         let llc = (cores_of(core.llc) > 1).then_some(core.llc);
-        let id = DomainId { node: core.node, llc, capacity: core.capacity };
-        let domain = found.entry(id).or_insert_with(|| {
+        let speed = speeds.of_core(core);
+        let id = DomainId { node: core.node, llc, capacity: *speed.end() };
+        let (_, domain) = found.entry(id).or_insert_with(|| {
             let cache = llc.map_or(String::new(), |llc| format!(", LLC domain {}", llc.0));
             let name = format!("NUMA node {}{cache}", core.node.0);
             let cache = llc.and_then(|llc| topology.llc(llc)?.bytes);
-            Domain { id, cpus: CpuSet::new(), name, cache, cores: 0 }
+            (speed, Domain { id, cpus: CpuSet::new(), name, cache, cores: 0 })
         });
         domain.cpus = domain.cpus.union(&cpus);
         domain.cores += 1;
     }
-    let mut domains: Vec<Domain> = found.into_values().collect();
-    if domains.windows(2).any(|pair| pair[0].id.capacity != pair[1].id.capacity) {
-        for domain in &mut domains {
-            domain.name = format!("{}, cores of capacity {}", domain.name, domain.id.capacity);
-        }
-    }
-    domains
+    let fastest = |id: &DomainId| id.capacity;
+    let speeds_differ = found.keys().map(fastest).min() != found.keys().map(fastest).max();
+    let named = |(speed, domain): (RangeInclusive<u32>, Domain)| {
+        let capacity = match speed.start() == speed.end() {
+            true => speed.end().to_string(),
+            false => format!("{} to {}", speed.start(), speed.end()),
+        };
+        let name = match speeds_differ {
+            true => format!("{}, cores of capacity {capacity}", domain.name),
+            false => domain.name,
+        };
+        Domain { name, ..domain }
+    };
+    found.into_values().map(named).collect()
 }
 
 impl Domain {
@@ -306,6 +318,14 @@ mod tests {
         let hybrid = names("core:8 smt:2 | core:8 kind:efficiency capacity:600");
         assert_eq!(hybrid.len(), 2);
         assert!(hybrid[0].ends_with("capacity 600"), "{hybrid:?}");
+        // As an NVIDIA GB10 says it.
+        let gb10 =
+            names("core:4 capacity:718 | core:1 capacity:731 | core:4 capacity:997 | core:1");
+        assert_eq!(gb10.len(), 2, "{gb10:?}");
+        assert!(gb10[0].ends_with("capacity 718 to 731"), "{gb10:?}");
+        let each_another: Vec<String> =
+            (0..20).map(|core| format!("core:1 capacity:{}", 1024 - 5 * core)).collect();
+        assert_eq!(names(&each_another.join(" | ")).len(), 1);
     }
 
     #[test]

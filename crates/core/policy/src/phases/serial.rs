@@ -61,7 +61,7 @@ impl SerialThreads {
             .collect();
         queue.retain(|t| t.lifecycle.is_settled());
         let cores = cores(view);
-        let fastest = fastest(&cores);
+        let fastest = fastest(view, &cores);
         let wants = |t: &ThreadView<'_>| {
             fastest.as_ref().is_some_and(|cpus| !cpus.is_disjoint(&view.allowed(t)))
         };
@@ -98,7 +98,8 @@ impl SerialThreads {
     ) -> BTreeMap<ThreadId, &'v Core> {
         let reach = reach(view);
         let cores = cores(view);
-        let fastest = fastest(&cores);
+        let speeds = view.topology.speed_groups();
+        let fastest = fastest(view, &cores);
         let is_fastest = |core: &Core| is_of(core, fastest.as_ref());
         let is_parallel = |t: &ThreadView<'_>| {
             programs.get(&t.program).is_some_and(|p| p.phase == Phase::Parallel)
@@ -141,7 +142,7 @@ impl SerialThreads {
                     let in_the_way = !core.cpus.is_disjoint(&contested);
                     let others_home = id != home && homes.contains(&core.id);
                     let stays = (id != home, others_home, loads.get(&core.id), id != here);
-                    (Reverse(core.capacity), in_the_way, stays, id)
+                    (Reverse(*speeds.of_core(core).end()), in_the_way, stays, id)
                 })
                 .map(|(index, _)| index);
             if let Some(index) = best {
@@ -164,10 +165,11 @@ fn cores<'v>(view: &'v View<'_>) -> Vec<&'v Core> {
 }
 
 /// The hardware threads of the fastest of these cores, if some are slower.
-fn fastest(cores: &[&Core]) -> Option<CpuSet> {
-    let most = cores.iter().map(|core| core.capacity).max()?;
-    let (fast, slow): (Vec<&Core>, Vec<&Core>) =
-        cores.iter().partition(|core| core.capacity == most);
+fn fastest(view: &View<'_>, cores: &[&Core]) -> Option<CpuSet> {
+    let speeds = view.topology.speed_groups();
+    let speed = |core: &Core| *speeds.of_core(core).end();
+    let most = cores.iter().map(|core| speed(core)).max()?;
+    let (fast, slow): (Vec<&Core>, Vec<&Core>) = cores.iter().partition(|core| speed(core) == most);
     let all = |cores: &[&Core]| cores.iter().fold(CpuSet::new(), |all, c| all.union(&c.cpus));
     (!slow.is_empty()).then(|| all(&fast))
 }

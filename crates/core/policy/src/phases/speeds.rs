@@ -36,6 +36,7 @@ impl Speeds {
         if !is_asymmetric(view.topology) {
             return;
         }
+        let speeds = view.topology.speed_groups();
         let serial = |id| programs.get(&id).is_some_and(|program| program.phase == Phase::Serial);
         for thread in view.threads.iter().filter(|thread| serial(thread.program)) {
             let Some((did, measured)) = thread.did.zip(thread.measured) else { continue };
@@ -49,7 +50,8 @@ impl Speeds {
             }
             let speed = counted.value / (did.running * did.over.as_secs_f64());
             if speed.is_finite() && speed > 0.0 {
-                let mean = self.0.entry((thread.program, core.capacity)).or_insert(speed);
+                let capacity = *speeds.of_core(core).end();
+                let mean = self.0.entry((thread.program, capacity)).or_insert(speed);
                 *mean += WEIGHT * (speed - *mean);
             }
         }
@@ -59,10 +61,10 @@ impl Speeds {
     /// How many times as fast the program is on the fastest type of core as on
     /// the slowest, in eighths, so that noise does not change an order.
     pub(super) fn gain(&self, program: ProgramId, topology: &Topology) -> u64 {
-        let capacities = || topology.cores().iter().map(|core| core.capacity);
-        let (Some(slowest), Some(fastest)) = (capacities().min(), capacities().max()) else {
-            return 0;
-        };
+        let speeds = topology.speed_groups();
+        let mut capacities = speeds.iter().map(|group| *group.end());
+        let Some(slowest) = capacities.next() else { return 0 };
+        let fastest = capacities.next_back().unwrap_or(slowest);
         let speed = |capacity| self.0.get(&(program, capacity));
         let gain = match (speed(fastest), speed(slowest)) {
             (Some(fast), Some(slow)) => fast / slow,
@@ -80,7 +82,7 @@ impl Speeds {
 
 /// Are there several types of core?
 pub(super) fn is_asymmetric(topology: &Topology) -> bool {
-    topology.cores().windows(2).any(|pair| pair[0].capacity != pair[1].capacity)
+    !topology.speed_groups().is_one()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 
 use super::{HwlocError, value};
 use crate::speed::{CpuSpeed, ListedKind, speeds};
-use crate::{CpuSet, HardwareThread, NodeId, NumaNode, Origin, PackageId, PuId, Topology};
+use crate::{CpuSet, HardwareThread, NodeId, NumaNode, Origin, PackageId, PuId, Topology, counted};
 
 /// The outermost of these around a PU is its last-level cache.
 const CACHES: [&str; 4] = ["L2Cache", "L3Cache", "L4Cache", "L5Cache"];
@@ -111,7 +111,10 @@ impl<'a, 'input> Export<'a, 'input> {
         let distances = numbers("u64values")?;
         if nodes.len().checked_mul(nodes.len()) != Some(distances.len()) {
             let (n, d) = (nodes.len(), distances.len());
-            return Err(self.malformed(matrix, format!("{d} distances between {n} nodes")));
+            return Err(self.malformed(
+                matrix,
+                format!("{} between {}", counted(d, "distance"), counted(n, "node")),
+            ));
         }
         let pairs = nodes.iter().flat_map(|&from| nodes.iter().map(move |&to| (from, to)));
         Ok(pairs.zip(distances).map(|((from, to), distance)| (from, to, distance)).collect())

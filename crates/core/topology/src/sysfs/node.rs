@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{Sys, value};
-use crate::{CpuSet, NodeId, NumaNode};
+use crate::{CpuSet, NodeId, NumaNode, counted};
 
 /// All nodes in order (their CPUs as listed, offline ones too), and the node
 /// of CPUs that none of them lists.
@@ -30,8 +30,10 @@ fn read_one(sys: &Sys<'_>, number: u32, there: &[u32], orders: &[Vec<u32>]) -> N
     let by_number = |text: &str| {
         let distances = value::distances(text)?;
         let order = orders.iter().find(|order| order.len() == distances.len());
-        let order = order
-            .ok_or_else(|| format!("{} distances for {} nodes", distances.len(), there.len()))?;
+        let order = order.ok_or_else(|| {
+            let distances = counted(distances.len(), "distance");
+            format!("{distances} for {}", counted(there.len(), "node"))
+        })?;
         let all = order.iter().map(|&n| NodeId(n)).zip(distances);
         Ok(all.filter(|(to, _)| there.contains(&to.0)).collect::<BTreeMap<_, _>>())
     };

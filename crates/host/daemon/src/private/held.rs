@@ -6,8 +6,8 @@ use std::time::Duration;
 use symbiont_linux::actuate::{Lock, LockError};
 use symbiont_machine::{Sample, Timestamp};
 
-/// The lock, and what it says of the programs.
-pub(super) struct Held<'a> {
+/// The lock of a run, and what is published of its programs with it.
+pub(super) struct RunLock<'a> {
     lock: &'a mut Lock,
     roots: BTreeSet<u32>,
     /// When the roots were first seen to have ended.
@@ -17,7 +17,7 @@ pub(super) struct Held<'a> {
     looked: Timestamp,
 }
 
-impl<'a> Held<'a> {
+impl<'a> RunLock<'a> {
     pub(super) fn new(lock: &'a mut Lock, roots: &[(String, u32)]) -> Self {
         let roots = roots.iter().map(|(_, process)| *process).collect();
         Self { lock, roots, since: None, published: false, looked: Timestamp::default() }

@@ -17,7 +17,7 @@ pub struct ManagerReport {
     pub policy: String,
     /// The quantum, in milliseconds.
     pub quantum_ms: f64,
-    /// Of the machine.
+    /// Hardware threads of the machine.
     pub hardware_threads: usize,
     /// Of these, those that the program might use by its mask and cpuset at its begin.
     #[serde(default)]
@@ -101,7 +101,7 @@ pub struct LatenessMs {
 pub struct ManagerCost {
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Of it, until the loop began.
+    /// The part of it before the loop began.
     pub start_ns: u64,
     /// Steps of the loop.
     pub quanta: u64,

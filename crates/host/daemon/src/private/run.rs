@@ -12,10 +12,10 @@ use symbiont_linux::observe::Method;
 use symbiont_machine::{Machine, Program};
 use symbiont_planner::Planner;
 use symbiont_policy::{LearnedPairs, Policy};
-use symbiont_topology::CpuSet;
+use symbiont_topology::{CpuSet, counted};
 use symbiont_trace::{Header, Recorder};
 
-use super::held::Held;
+use super::held::RunLock;
 use super::report::{ManagerReport, Moves, RestoreOutcome};
 use super::{Plan, TOLERATED};
 use crate::explain;
@@ -29,7 +29,7 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
     policy: Box<dyn Policy>,
     plan: &Plan<'_>,
     programs: Vec<Program>,
-    mut held: Held<'_>,
+    mut held: RunLock<'_>,
 ) -> (M, ManagerReport, Option<LearnedPairs>) {
     let mut report = ManagerReport {
         policy: plan.policy.name.to_owned(),
@@ -102,10 +102,8 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
     }
     let tally = controller.tally();
     if let Some(why) = &tally.last_failure {
-        let failures = tally.failures;
-        report
-            .trouble
-            .push(format!("{failures} quanta failed and were passed over, the last: {why}"));
+        let failures = counted(tally.failures, "quantum");
+        report.trouble.push(format!("{failures} had to be skipped; the last time: {why}"));
     }
     report.quanta = tally.quanta;
     report.threads = tally.threads;
@@ -163,20 +161,19 @@ pub(super) fn finish<W: Wait>(
 
 /// What a user should know of threads that could not be restored at once, or not at all.
 fn unrestored(slipped: u64, left: usize) -> Vec<String> {
-    let count = |n: u64| if n == 1 { "1 thread".to_owned() } else { format!("{n} threads") };
     let mut lines = Vec::new();
     if slipped > 0 {
         lines.push(format!(
             "{} became another user's (a setuid program) while a change by symbiont was applied \
              to it: it could not be restored at once",
-            count(slipped)
+            counted(slipped, "thread")
         ));
     }
     if left > 0 {
         lines.push(format!(
             "{} could not be restored: `symbiont restore` as root does so, with --state-dir if \
              you gave one",
-            count(left as u64)
+            counted(left, "thread")
         ));
     }
     lines

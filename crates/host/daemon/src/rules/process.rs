@@ -2,7 +2,7 @@
 
 use procfs::process::Process;
 
-/// Of one process.
+/// The facts about one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Path of its cgroup (of the unified hierarchy), as `/system.slice/cron.service`.

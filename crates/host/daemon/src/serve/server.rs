@@ -16,8 +16,8 @@ use crate::enrolments::Enrolment;
 use crate::hub::Pending;
 use crate::masks::{doubted, suspected};
 use crate::notices::Notices;
-use crate::ruled::{Ruled, Trouble};
-use crate::service::{Effect, Managed, Service, Wanted};
+use crate::ruled::{RuledPrograms, Trouble};
+use crate::service::{Effect, MachineController, ProgramRequest, Service};
 use crate::{OwnedProcess, Peer};
 
 /// Longest time between two looks while nothing changes.
@@ -28,9 +28,9 @@ const MOST_FAILURES: u32 = 10;
 /// The daemon while it runs.
 pub(super) struct Server<'a> {
     pub daemon: Daemon<'a>,
-    pub managed: Managed,
+    pub managed: MachineController,
     pub service: Service,
-    pub ruled: Ruled,
+    pub ruled: RuledPrograms,
     pub lock: Lock,
 }
 
@@ -150,6 +150,9 @@ impl Server<'_> {
     }
 
     fn answer(&mut self, mut call: Pending) -> Effect {
+        if self.managed.machine_mut().waiter_mut().is_given_up(&call) {
+            return Effect::None;
+        }
         let (mut replies, effect) = self.service.carry_out(&mut self.managed, &mut call);
         if effect == Effect::Reload {
             let asked = format!("as user {} asks", call.peer.uid);
@@ -228,7 +231,8 @@ impl Server<'_> {
             let identity = identity.as_deref();
             let is_class_stated = class != Class::Normal;
             let (name, linger, user) = (name.as_str(), true, None);
-            let wanted = Wanted { name, class, is_class_stated, linger, job, user, identity };
+            let wanted =
+                ProgramRequest { name, class, is_class_stated, linger, job, user, identity };
             let line = match self.service.take_in(&mut self.managed, peer, wanted, alive) {
                 Ok(_) => format!("{name} of user {uid} is managed again"),
                 Err(failure) => format!("{name} of user {uid} is not managed again: {failure}"),
@@ -239,7 +243,7 @@ impl Server<'_> {
 }
 
 /// What changed around the programs with the last step.
-fn notice(notices: &mut Notices, managed: &Managed) -> Vec<String> {
+fn notice(notices: &mut Notices, managed: &MachineController) -> Vec<String> {
     let mut lines: Vec<String> =
         notices.topology(&managed.machine().topology().cpus()).into_iter().collect();
     // A line for each thread, since each may be another program's.
@@ -261,7 +265,7 @@ fn lost(error: &LinuxError) -> ServeError {
 }
 
 /// Is there anything that could need another place?
-fn is_busy(managed: &Managed) -> bool {
+fn is_busy(managed: &MachineController) -> bool {
     let Some(step) = managed.last() else { return true };
     !step.plan.moves.is_empty() || step.characterizations.values().any(|last| last.ready > 0.02)
 }

@@ -1,4 +1,4 @@
-//! The socket's name: made for one that listens, a sign of life, and removed at the end.
+//! The socket's path: made once the daemon listens, touched as a sign of life, removed at the end.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;

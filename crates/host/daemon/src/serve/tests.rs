@@ -30,7 +30,7 @@ fn a_panic_in_the_loop_ends_the_daemon_with_an_error_after_everything_was_restor
         reread: &|| Ok(Config::default()),
         choose: &|_| {
             let quantum = Duration::from_millis(5);
-            Ok(Chosen { policy: Box::new(Broken(false)), quantum })
+            Ok(ChosenPolicy { policy: Box::new(Broken(false)), quantum })
         },
         counting: CountOptions::default(),
         rules: Vec::new(),
@@ -99,7 +99,7 @@ fn what_was_learned_is_kept_before_a_reload_chooses_anew_and_not_after_a_panic()
             choose: &|_| {
                 chosen_with.lock().unwrap().push(file.read());
                 let quantum = Duration::from_millis(5);
-                Ok(Chosen { policy: Box::new(Learns(Arc::clone(&asked))), quantum })
+                Ok(ChosenPolicy { policy: Box::new(Learns(Arc::clone(&asked))), quantum })
             },
             counting: CountOptions::default(),
             rules: Vec::new(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use symbiont_machine::{Machine, ProgramId};
 use symbiont_wire::{Explanations, Failure, NextToProgram, ProgramStatus, Reply, Status, Usage};
 
-use super::{Managed, Service, not_managed};
+use super::{MachineController, Service, not_managed};
 use crate::explain::{self, Names, StepContext};
 use crate::programs::Program;
 use crate::snapshot::{pages, snapshot};
@@ -16,7 +16,12 @@ use crate::{OwnedProcess, Peer};
 const PROGRAMS_IN_A_REPLY: usize = 32;
 
 impl Service {
-    pub(super) fn why(&self, managed: &Managed, peer: Peer, id: u32) -> Result<Reply, Failure> {
+    pub(super) fn why(
+        &self,
+        managed: &MachineController,
+        peer: Peer,
+        id: u32,
+    ) -> Result<Reply, Failure> {
         /// Threads in a reply, as a start.
         const MOST: usize = 48;
         /// Of a message's bound, what the envelope leaves.
@@ -49,7 +54,7 @@ impl Service {
         }
     }
 
-    fn step_context<'a>(&'a self, managed: &'a Managed) -> Option<StepContext<'a>> {
+    fn step_context<'a>(&'a self, managed: &'a MachineController) -> Option<StepContext<'a>> {
         Some(StepContext {
             topology: managed.machine().topology(),
             step: managed.last()?,
@@ -64,7 +69,7 @@ impl Service {
     }
 
     /// The daemon and all programs that the peer may see.
-    fn status_of(&self, managed: &Managed, peer: Peer) -> Status {
+    fn status_of(&self, managed: &MachineController, peer: Peer) -> Status {
         let visible = self.programs.iter().filter(|(_, program)| peer.may_see(program.owner));
         let machine = managed.machine();
         let cost = machine.cost();
@@ -94,7 +99,7 @@ impl Service {
         }
     }
 
-    pub(super) fn status(&self, managed: &Managed, peer: Peer, more: bool) -> Vec<Reply> {
+    pub(super) fn status(&self, managed: &MachineController, peer: Peer, more: bool) -> Vec<Reply> {
         let mut status = self.status_of(managed, peer);
         let mut programs = std::mem::take(&mut status.programs);
         if !more && programs.len() > PROGRAMS_IN_A_REPLY {
@@ -110,7 +115,12 @@ impl Service {
         replies(&pages.iter().map(page).collect::<Vec<_>>())
     }
 
-    pub(super) fn snapshot(&self, managed: &Managed, peer: Peer, more: bool) -> Vec<Reply> {
+    pub(super) fn snapshot(
+        &self,
+        managed: &MachineController,
+        peer: Peer,
+        more: bool,
+    ) -> Vec<Reply> {
         let status = self.status_of(managed, peer);
         let Some(known) = self.step_context(managed) else { return vec![not_managed(0).into()] };
         let whole = snapshot(&known, &self.names(peer), status, &self.recent_moves, peer);
@@ -125,7 +135,7 @@ impl Service {
 
     fn program(
         &self,
-        managed: &Managed,
+        managed: &MachineController,
         id: ProgramId,
         program: &Program,
         peer: Peer,

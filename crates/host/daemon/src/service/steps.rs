@@ -2,19 +2,21 @@
 
 use std::time::Instant;
 
-use symbiont_machine::{Machine, Sample};
+use symbiont_machine::{Machine, ProgramId, Sample};
+use symbiont_topology::counted;
 
-use super::{Managed, Service};
+use super::{MachineController, Service};
 use crate::jobs::JobOf;
 use crate::log::Kind;
 use crate::metrics::{Figures, Own};
 use crate::occupants::Host;
 use crate::programs::Program;
-use crate::{explain, waits};
+use crate::quiet::quiet_words;
+use crate::{OwnedProcess, explain, waits};
 
 impl Service {
     /// Looks after a step what ended and what changed its user; gives lines for the log.
-    pub fn after_step(&mut self, managed: &mut Managed) -> Vec<String> {
+    pub fn after_step(&mut self, managed: &mut MachineController) -> Vec<String> {
         let mut log = Vec::new();
         let Some(step) = managed.last() else { return log };
         self.recent_moves.note(step, &self.programs);
@@ -27,7 +29,7 @@ impl Service {
         for (why, count) in &managed.tally().refusals {
             let before = self.refusals.insert(why.clone(), *count).unwrap_or(0);
             if *count > before {
-                let line = format!("the kernel refused {} moves: {why}", count - before);
+                let line = format!("the kernel refused {}: {why}", counted(count - before, "move"));
                 self.log.add(Kind::RefusedMove, line);
             }
         }
@@ -35,6 +37,9 @@ impl Service {
         let strangers = self.programs.strangers(sample);
         for id in ended {
             managed.machine_mut().release_program(id);
+            if let Some(line) = self.end_line(id) {
+                self.log.add(Kind::Ended, line);
+            }
             self.programs.remove(id);
         }
         for id in self.programs.left_behind() {
@@ -50,8 +55,18 @@ impl Service {
         log
     }
 
+    /// That a program ended, with what is known of one that was measured.
+    fn end_line(&self, id: ProgramId) -> Option<String> {
+        let program = self.programs.get(id)?;
+        let first = program.roots.first().map(OwnedProcess::pid).unwrap_or_default();
+        let lasted = program.since.elapsed().as_secs_f64();
+        let quiet = self.quiet.report(id).map(|quiet| format!("; {}", quiet_words(&quiet)));
+        let (name, quiet) = (&program.name, quiet.unwrap_or_default());
+        Some(format!("{name} (process {first}) has ended after {lasted:.1} s{quiet}"))
+    }
+
     /// A line for each program that is measured and was quiet until now; others run on its cores.
-    fn look_for_intruders(&mut self, managed: &Managed, sample: &Sample) -> Vec<String> {
+    fn look_for_intruders(&mut self, managed: &MachineController, sample: &Sample) -> Vec<String> {
         let topology = managed.machine().topology();
         let intrusions = self.quiet.check(sample, managed.applied(), topology, &mut Host);
         let mut lines = Vec::new();
@@ -66,7 +81,7 @@ impl Service {
     }
 
     /// Counts the step for Prometheus.
-    fn observe(&mut self, managed: &mut Managed) {
+    fn observe(&mut self, managed: &mut MachineController) {
         let connections = managed.machine_mut().waiter_mut().connected();
         let Some(step) = managed.last() else { return };
         let machine = managed.machine();
@@ -108,7 +123,7 @@ impl Service {
     }
 
     /// Notes for the next start what is managed now.
-    fn keep_enrolments(&mut self, managed: &Managed) {
+    fn keep_enrolments(&mut self, managed: &MachineController) {
         let Some(step) = managed.last() else { return };
         let kept = self.enrolments.keep(&self.programs, &step.sample, Instant::now());
         self.notes.enrolments = kept

@@ -45,7 +45,7 @@ use step::{Actions, Cpusets};
 /// undone.
 ///
 /// # Panics
-/// When it was not.
+/// When something was not undone.
 #[allow(clippy::panic, reason = "a fuzzer takes a panic for a fault")]
 pub fn run(bytes: &[u8]) {
     if let Err(fault) = check(bytes, Cpusets::Fixed) {
@@ -59,7 +59,7 @@ fn story(bytes: &[u8], cpusets: Cpusets) -> String {
     actions.fold(String::new(), |text, action| format!("{text}\n{action:?}"))
 }
 
-/// The same without a panic.
+/// Like [`run`], but gives the fault instead of panicking.
 pub(super) fn check(bytes: &[u8], cpusets: Cpusets) -> Result<(), String> {
     let (drain, bytes) = bytes.split_first().map_or((false, bytes), |(f, rest)| (f & 1 == 1, rest));
     let folder = Folder::new();

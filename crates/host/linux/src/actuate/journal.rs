@@ -43,9 +43,9 @@ const SPARE_LINES: usize = 1024;
 pub(super) struct Header {
     format: String,
     version: u32,
-    /// Which boot of the machine; another one has other threads.
+    /// The boot of the machine: after another one, threads are others.
     boot: String,
-    /// Which process numbers are meant (the PID namespace).
+    /// The PID namespace, which says which processes the numbers mean.
     numbers: String,
     /// The first process with such numbers; none: not known.
     #[serde(default)]

@@ -22,7 +22,7 @@ const NAME: &str = "lock";
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another manager of this user runs.
-    #[error("another symbiont{} manages programs of this user", pid.map(|p| format!(" (process {p})")).unwrap_or_default())]
+    #[error("another symbiont{} already manages the programs of this user", pid.map(|p| format!(" (process {p})")).unwrap_or_default())]
     Busy {
         /// Its process, where it says so.
         pid: Option<u32>,

@@ -38,7 +38,7 @@ const DRAFT: &str = "draft-";
 pub(super) struct Holder {
     /// The manager's process.
     pub manager: ThreadKey,
-    /// Which process numbers are meant (the PID namespace).
+    /// The PID namespace, which says which processes the numbers mean.
     numbers: String,
     /// The first processes of the managed programs.
     pub roots: Vec<ThreadKey>,

@@ -32,7 +32,7 @@ fn link(process: &Path) -> Option<String> {
 pub(super) struct FirstProcess {
     /// When it began, in clock ticks since boot.
     born: u64,
-    /// Whose clock that is (the time namespace).
+    /// The time namespace, whose clock that is.
     clock: String,
 }
 

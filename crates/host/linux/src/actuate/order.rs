@@ -32,7 +32,7 @@ use symbiont_topology::{CpuSet, PuId};
 pub(super) struct Mover {
     /// Where it runs; none: it sleeps.
     pub from: Option<PuId>,
-    /// Where it shall.
+    /// Where it is to run.
     pub to: CpuSet,
 }
 
@@ -59,11 +59,11 @@ struct Order<'a> {
     gone: Vec<bool>,
     /// Threads that have still to leave a CPU; of those that have left it, some.
     still_on: BTreeMap<PuId, Vec<usize>>,
-    /// How many have.
+    /// How many threads have left a CPU.
     left: BTreeMap<PuId, usize>,
-    /// Whose target holds a CPU that some have still to leave.
+    /// Threads whose target has a CPU that others have still to leave.
     wait_for: BTreeMap<PuId, Vec<usize>>,
-    /// Those whose target is free; they are taken from the end.
+    /// Threads whose target is free; they are taken from the end.
     free: Vec<usize>,
     turns: Vec<usize>,
 }
@@ -113,7 +113,7 @@ impl<'a> Order<'a> {
         None
     }
 
-    /// It leaves its CPU, if it has not.
+    /// The thread leaves its CPU, unless it has already.
     fn go(&mut self, at: usize) {
         if std::mem::replace(&mut self.gone[at], true) {
             return;

@@ -21,7 +21,7 @@ const PASSES: usize = 8;
 /// A thread that was not restored, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotRestored {
-    /// Which thread.
+    /// The thread.
     pub thread: ThreadKey,
     /// Why, in words for a user.
     pub why: String,

@@ -59,7 +59,7 @@ impl Contended {
         self.0.insert(cpu, now + REMEMBERED);
     }
 
-    /// Those that are not forgotten yet.
+    /// The CPUs that are not forgotten yet.
     fn at(&mut self, now: Instant) -> CpuSet {
         self.0.retain(|_, until| *until > now);
         self.0.keys().copied().collect()
@@ -69,12 +69,12 @@ impl Contended {
 /// The calling thread, while it keeps others from running; dropped, it has its own mask again.
 #[derive(Debug)]
 pub(super) struct Standing {
-    /// What it may use.
+    /// The CPUs that it may use.
     own: CpuSet,
     /// The same, as it is to be restored.
     saved: Mask,
     cpuset: CpuSet,
-    /// Where it is bound to.
+    /// The CPU that it is bound to.
     at: Option<PuId>,
     /// Is its mask another one than its own?
     is_changed: bool,
@@ -114,13 +114,13 @@ impl Standing {
         })
     }
 
-    /// The same, as it knows CPUs from before.
+    /// The same, with what was learned of contended CPUs before.
     pub fn knowing(mut self, contended: Contended) -> Self {
         self.contended = contended;
         self
     }
 
-    /// What it is to know the next time.
+    /// What was learned of contended CPUs, for the next time.
     pub fn knows(mut self) -> Contended {
         std::mem::take(&mut self.contended)
     }

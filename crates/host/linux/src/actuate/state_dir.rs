@@ -22,11 +22,11 @@ pub enum StateDirError {
     /// The kernel said no.
     #[error("cannot {what} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's answer.
         source: io::Error,
     },
     /// Another process could write there.

@@ -89,7 +89,7 @@ impl TryFrom<Vec<String>> for Command {
 pub struct ExecError {
     /// The program as given.
     pub program: String,
-    /// What the kernel said.
+    /// The kernel's answer.
     #[source]
     pub source: io::Error,
 }

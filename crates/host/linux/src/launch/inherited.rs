@@ -7,9 +7,10 @@
 //! which [`let_writes_fail`] has this process ignore.
 #![expect(
     unsafe_code,
-    reason = "sigaction and fcntl before main, and the section that has them run"
+    reason = "sigaction and fcntl before main, the section that has them run, and what runs before exec"
 )]
 
+use std::os::unix::process::CommandExt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use super::raw;
@@ -50,6 +51,13 @@ pub fn let_writes_fail() {
 #[must_use]
 pub fn is_ignored(signal: i32) -> bool {
     raw::is_ignored(signal)
+}
+
+/// Has a program started by fork(2) and execve(2), with the ignored signals of this process. By `posix_spawn`, which
+/// the standard library prefers, glibc starts programs with the signals ignored that it uses itself (32 and 33).
+pub fn by_fork(command: &mut std::process::Command) -> &mut std::process::Command {
+    // SAFETY: nothing is done between fork and exec.
+    unsafe { command.pre_exec(|| Ok(())) }
 }
 
 /// Undoes what the runtime and this process did, right before a program takes this process over.

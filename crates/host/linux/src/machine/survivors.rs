@@ -42,7 +42,7 @@ const FIRST: Duration = Duration::from_millis(10);
 /// Such pauses; together they last 1.27 s.
 const LOOKS: u32 = 7;
 
-/// What remains.
+/// What is left of the programs once their first processes have ended.
 #[derive(Debug, Default)]
 pub(super) struct Survivors {
     /// Processes that lived at the last sample; none known before the first processes ended.

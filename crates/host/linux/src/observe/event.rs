@@ -47,14 +47,14 @@ pub(crate) enum Event {
     },
     /// A process replaced its program; its only thread is the leader now.
     Exec {
-        /// Which process.
+        /// The process.
         process: u32,
     },
     /// A thread ended.
     Exit {
         /// Its process.
         process: u32,
-        /// Which thread.
+        /// The thread.
         thread: u32,
     },
     /// Some reports before this were lost; never reported itself.
@@ -70,7 +70,7 @@ pub(crate) struct Report {
     pub cpu: u32,
     /// How many reports that CPU made before.
     pub sequence: u32,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 

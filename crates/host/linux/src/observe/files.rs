@@ -99,7 +99,7 @@ struct Entry {
     kept: Option<Pair>,
     /// What was read when `stat` was read last.
     last: (Stat, SchedStat),
-    /// When that was.
+    /// When `last` was read.
     at: Instant,
 }
 

@@ -8,7 +8,7 @@ use symbiont_topology::PuId;
 pub struct Moment {
     /// In nanoseconds of the monotonic clock.
     pub ns: u64,
-    /// Which CPU.
+    /// The CPU.
     pub cpu: PuId,
 }
 

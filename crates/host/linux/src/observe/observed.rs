@@ -16,7 +16,7 @@ const OFTEN: usize = 256;
 /// An enrolled thread at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
-    /// Which thread.
+    /// The thread.
     pub id: ThreadId,
     /// Its program.
     pub program: ProgramId,
@@ -66,9 +66,9 @@ impl Observed {
 pub(crate) struct Round {
     /// The threads that are there, dead ones too.
     pub there: Vec<(Live, Stat, SchedStat)>,
-    /// Those that slept at a read before and have hardly run since.
+    /// Threads that slept at an earlier read and have hardly run since.
     pub resting: Vec<(Live, Stat, SchedStat)>,
-    /// Those that are gone.
+    /// Threads that are gone.
     pub gone: Vec<Live>,
     /// Reads that failed although the thread was there.
     pub unreadable: u64,

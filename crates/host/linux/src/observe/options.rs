@@ -69,9 +69,9 @@ pub enum WatchError {
     /// The directory of processes cannot be listed.
     #[error("cannot list processes in {path}: {source}; is /proc mounted there?")]
     Proc {
-        /// Which directory.
+        /// The directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: Errno,
     },
     /// A process to be enrolled is not there.

@@ -119,7 +119,7 @@ pub(crate) struct Scanner {
 pub(crate) struct Found {
     /// The numbers of all processes.
     pub listed: BTreeSet<u32>,
-    /// Those that were not judged before.
+    /// Processes that were not judged before.
     pub unknown: Vec<Seen>,
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Live {
 /// None: not since it was enrolled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ages {
-    /// It was enrolled.
+    /// Since it was enrolled.
     pub seen: u64,
     /// It forked a process, or a thread of its process did where it is not
     /// known which.

@@ -13,7 +13,7 @@ use super::tree::Tree;
 pub(super) const PROGRAM: ProgramId = ProgramId(3);
 pub(super) const ROOT: u32 = 100;
 
-/// What no property here is about.
+/// A moment that no property here depends on.
 const START: Moment = Moment { ns: 0, cpu: PuId(0) };
 
 /// A hook that remembers all calls.

@@ -87,7 +87,7 @@ fn a_panic_in_the_loop_is_reported_and_gives_the_machine_back_to_be_restored() {
     let mut lock = Lock::acquire(&plan.state_dir, &[]).unwrap();
     let inner = FakeMachine::new(Topology::synthetic("core:2").unwrap());
     let policy = (plan.policy.make)(&plan.settings);
-    let held = Held::new(&mut lock, &[]);
+    let held = RunLock::new(&mut lock, &[]);
     let broken = Broken { inner, samples: 0, panics: true };
     let (machine, report, _) = run(broken, policy, &plan, vec![], held);
     assert_eq!((machine.samples, report.quanta), (3, 1));
@@ -118,7 +118,7 @@ impl Policy for Learner {
 fn learned_of(panics: bool, plan: &Plan<'_>) -> Option<LearnedPairs> {
     let mut lock = Lock::acquire(&plan.state_dir, &[]).unwrap();
     let inner = FakeMachine::new(Topology::synthetic("core:2").unwrap());
-    let held = Held::new(&mut lock, &[]);
+    let held = RunLock::new(&mut lock, &[]);
     run(Broken { inner, samples: 0, panics }, Box::new(Learner), plan, vec![], held).2
 }
 
