@@ -13,7 +13,7 @@ use symbiont_experiments_sim::Cache;
 use symbiont_profile::{FEWEST_TRACES, Profile};
 use symbiont_report::number;
 use symbiont_sim_fast::fast::TableBuilder;
-use symbiont_sim_fast::ready::{CoreUse, Made, TableCache};
+use symbiont_sim_fast::ready::{CoreUse, TableCache, TableProgress};
 
 use crate::args::Kept;
 use crate::signals::asking_to_end;
@@ -44,7 +44,7 @@ pub fn prepare<'p>(
         };
         progress.say(&format!("preparing {programs} for {machine}: {of}{keeps}"));
     };
-    let report = |made: Made| {
+    let report = |made: TableProgress| {
         if made.done == 0 {
             begin(made.of);
         }
