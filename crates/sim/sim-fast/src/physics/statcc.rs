@@ -16,10 +16,10 @@
 //! ```
 //!
 //! *Filtering by the cache above.* A cache sees only what the one above misses, so a line's age counts
-//! from when it left the one above: it is older by the time X during which it hit there. A line stays
-//! F(R)/M(R) instructions above on average (Little's law; R the reach there, M the misses per
-//! instruction), the last R of them unused: E[X] = F(R)/M(R) − R. X is taken to be exponential, or equal
-//! to its mean where that is short compared with τ. An access with reuse time r ≥ R hits below if
+//! from when it was brought up, not from its last use: it is older by the time X during which it hit
+//! above. A line stays F(R)/M(R) instructions above on average (Little's law; R the reach there, M the
+//! misses per instruction), the last R of them unused: X is F(R)/M(R) − R on average. It is taken to be
+//! exponential, or equal to its mean where that is short compared with τ. An access with reuse time r ≥ R hits below if
 //! X + r ≤ τ, so the cache holds E[F(τ − X) − F(R) + M(R)·(X + R)] lines and misses E[M(τ − X)] per
 //! instruction, with τ − X no less than R. Threads with many hits above lose what others gain.
 //!
