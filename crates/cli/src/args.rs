@@ -402,11 +402,31 @@ pub struct Doctor {
     /// 'core:4 smt:2'
     #[arg(long, value_name = "DIR|FILE.xml|LINE", conflicts_with = "machine")]
     pub topology: Option<String>,
+    /// Draw packages, nodes, caches, cores and hardware threads instead
+    #[arg(
+        long,
+        value_name = "FORM",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "text",
+        conflicts_with_all = ["machine", "json"]
+    )]
+    pub draw: Option<Drawing>,
     /// Write JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub state: State,
+}
+
+/// What a machine is drawn as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Drawing {
+    /// For a terminal
+    Text,
+    /// For a document
+    Svg,
 }
 
 /// List the policies and their parameters

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 pub use halt::Halt;
 pub use keeper::keep;
-use symbiont_jobs::{Store, digest_of_text, work};
+use symbiont_jobs::{Identities, Identity, Store, digest_of_text, work};
 use symbiont_topology::HostTopology;
 
 use self::bar::Screen;
@@ -40,7 +40,6 @@ use self::schedule::{Schedule, Waiting};
 use self::template::Template;
 use crate::args::Batch;
 use crate::client::sockets;
-use crate::identity::{Identities, Identity};
 use crate::knowledge::{UNKNOWN, processor};
 
 /// Runs the jobs of a file.
@@ -57,7 +56,7 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
         !args.resume || noted.is_some(),
         "--resume takes --progress FILE where the jobs are not those of a file"
     );
-    let store = args.store.clone().map_or_else(crate::identity::default_store, Ok)?;
+    let store = args.store.clone().map_or_else(crate::state_files::default_store, Ok)?;
     let store = Store::new(&store);
     let known = store.read().unwrap_or_else(|error| {
         note!("symbiont: {error}");

@@ -16,8 +16,8 @@ use symbiont_topology::HostTopology;
 
 use crate::args::{Daemon as Args, Knowledge};
 use crate::doctor::catalogue::read_or_find;
-use crate::identity::learned_file;
 use crate::knowledge::{self, Fitting};
+use crate::state_files::learned_file;
 
 const USUAL_CONFIG: &str = "/etc/symbiont/symbiontd.toml";
 

@@ -12,7 +12,7 @@ use symbiont_machine::{Ability, Signal, Support};
 use symbiont_policy::{CannotRun, Settings, policies};
 use symbiont_topology::{HostTopology, Topology};
 
-use crate::args::Doctor;
+use crate::args::{Doctor, Drawing};
 use crate::described::described;
 use crate::prospects::prospects;
 use catalogue::CatalogueFinding;
@@ -78,6 +78,17 @@ pub fn doctor(args: &Doctor) -> anyhow::Result<()> {
         say_all!("{text}");
         return Ok(());
     }
+    if let Some(form) = args.draw {
+        let topology = match &args.topology {
+            Some(given) => described(given)?.topology,
+            None => (*host()?).clone(),
+        };
+        match form {
+            Drawing::Text => say_all!("{}", topology.draw(columns())),
+            Drawing::Svg => say_all!("{}", topology.draw_svg()),
+        }
+        return Ok(());
+    }
     if let Some(given) = &args.topology {
         let findings = DescribedFindings::of(described(given)?);
         match args.json {
@@ -103,8 +114,18 @@ const PARENTS: &str = "processes that have made others (unless under no_new_priv
 const COOKIES: &str =
     "threads with different cookies (PR_SCHED_CORE, coresched(1)) are never placed on one core";
 
+/// Of the terminal, or as many as fit on any.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+fn host() -> anyhow::Result<HostTopology> {
+    HostTopology::read().context("cannot read this machine's topology")
+}
+
 fn look(state_dir: &Path) -> anyhow::Result<Findings> {
-    let topology = HostTopology::read().context("cannot read this machine's topology")?;
+    let topology = host()?;
     let watcher = Watcher::start(WatchOptions::default(), Box::new(()))
         .context("threads cannot be watched")?;
     let grouping = Cgroups::discover(&topology).grouping();
@@ -118,7 +139,7 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
         signals,
         affinity: abilities.affinity,
         boost: abilities.boost,
-        idle_class: abilities.waiting,
+        idle_class: abilities.idle_class,
         enrolment: watcher.enrolment(),
     };
     let policies = policies()

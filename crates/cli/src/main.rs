@@ -24,7 +24,6 @@ mod doctor;
 mod explain;
 #[cfg(feature = "research")]
 mod generate;
-mod identity;
 mod knowledge;
 #[cfg(feature = "research")]
 mod machines;
@@ -49,6 +48,7 @@ mod signals;
 mod simulate;
 mod slurm;
 mod stat;
+mod state_files;
 mod status;
 mod top;
 #[cfg(feature = "research")]

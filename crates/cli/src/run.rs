@@ -27,13 +27,13 @@ use symbiont_wire::{Request, Status};
 use crate::args::{EnrolBy, Narrow, ReportForm, Run, SeeBy};
 use crate::client::{self, Asked, enrol_with_daemon};
 use crate::doctor::catalogue::read_or_find;
-use crate::identity::learned_file;
 #[cfg(feature = "research")]
 use crate::knowledge::vectors;
 use crate::knowledge::{self, Fitting};
 #[cfg(feature = "research")]
 use crate::profile::vectors::of_this_machine;
 use crate::report::{JobReport, RunReport};
+use crate::state_files::learned_file;
 
 /// Exit code for "symbiont itself was used wrongly", as `env` and `timeout` have it.
 pub const MISUSED: u8 = 125;

@@ -41,7 +41,12 @@ update*)
     ;;
 *node) echo "NodeName=a CPUAlloc=0 CPUTot=4 NodeAddr=a Sockets=4 CoresPerSocket=1 RealMemory=100 State=IDLE Partitions=p" ;;
 *partition) echo "PartitionName=p OverSubscribe=NO" ;;
-*config) printf 'SelectType = select/cons_tres\nSelectTypeParameters = CR_CPU\n' ;;
+*config)
+    [ ! -e slow-config ] || exec sleep 200
+    [ ! -e fails ] || { echo "Unable to contact slurm controller (connect failure)" >&2; exit 1; }
+    printf 'SelectType = select/cons_tres\nSelectTypeParameters = CR_CPU\n'
+    printf 'TaskPlugin = task/affinity\nTaskPluginParam = (null type)\nPlugStackConfig = /nowhere/plugstack.conf\n'
+    ;;
 esac
 "#;
 
@@ -240,4 +245,49 @@ fn what_a_killed_releaser_has_assigned_is_undone() {
     assert_eq!(fake.calls()[1], "update JobId=1 ReqNodeList=");
     // The guard has nothing more to do.
     fake.show(&[]);
+}
+
+/// What `symbiont doctor` says of Slurm with these commands alone, where slurm.conf is there.
+fn doctor(fake: &Fake) -> serde_json::Value {
+    fake.set("slurm.conf");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_symbiont"));
+    let others = if fake.path("scontrol").exists() { ":/usr/bin:/bin" } else { "" };
+    command.env("PATH", format!("{}{others}", fake.0.path().display()));
+    command.env("SLURM_CONF", fake.path("slurm.conf")).current_dir(fake.0.path());
+    let output = command.args(["doctor", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    findings["slurm"].clone()
+}
+
+#[test]
+fn doctor_asks_slurm_for_its_configuration() {
+    let fake = Fake::new(&[]);
+    let found = doctor(&fake);
+    assert_eq!(found["leaves_a_choice"], json!(false), "{found}");
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("TaskPlugin=task/affinity binds each task"), "{notes}");
+    assert!(notes.contains("JobSubmitPlugins has no lua"), "{notes}");
+    assert!(notes.contains("plugstack.conf loads no symbiont_spank.so"), "{notes}");
+}
+
+/// The line is the first note; the other one is on the plugin.
+fn doctor_says(why: &str, prepare: impl Fn(&Fake)) {
+    let fake = Fake::new(&[]);
+    prepare(&fake);
+    let found = doctor(&fake);
+    assert_eq!(found["leaves_a_choice"], json!(null), "{found}");
+    let line = found["notes"][0].as_str().unwrap();
+    assert!(line.starts_with("what Slurm leaves to be chosen is not known: "), "{line}");
+    assert!(line.ends_with(why), "{line}");
+    assert_eq!(found["notes"].as_array().unwrap().len(), 2, "{found}");
+}
+
+#[test]
+fn doctor_says_in_a_line_why_slurm_does_not_answer() {
+    doctor_says("scontrol: it is not there; Slurm's commands have to be in PATH", |fake| {
+        fs::remove_file(fake.path("scontrol")).unwrap();
+    });
+    doctor_says("Unable to contact slurm controller (connect failure)", |fake| fake.set("fails"));
+    doctor_says("scontrol did not answer within 3 s", |fake| fake.set("slow-config"));
 }

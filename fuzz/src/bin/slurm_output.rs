@@ -13,7 +13,8 @@ fuzz_target!(|text: &str| {
         assert!(jobs.iter().all(|job| confirm(text, job).is_err()), "JSON confirms no job");
     }
     let (nodes, _) = Layout::parse_nodes(text);
-    let _ = (Layout::parse_partitions(text), Layout::parse_reserved(text), Selection::parse(text));
+    let _ =
+        (Layout::parse_partitions(text), Layout::parse_reservations(text), Selection::parse(text));
     assert!(nodes.iter().all(|node| node.idle <= node.cpus && !node.name.is_empty()));
     assert!(nodes.windows(2).all(|two| two[0].name < two[1].name));
     let _ = parse_ended(text, 3);

@@ -13,10 +13,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use symbiont_daemon::Client;
-use symbiont_jobs::{NextTo, Observations, ProgramKey};
+use symbiont_jobs::{Identity, NextTo, Observations, ProgramKey};
 use symbiont_wire::{ProgramStatus, Request, Status};
-
-use crate::identity::Identity;
 
 /// How often the daemon is asked.
 const EVERY: Duration = Duration::from_secs(3);

@@ -14,7 +14,7 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use symbiont_jobs::{Account, Observations, Run, Store};
+use symbiont_jobs::{Account, Identity, Observations, Run, Store};
 
 use super::Job;
 use super::bar::{Expected, Screen, Standing, left_s};
@@ -28,7 +28,6 @@ use super::room::{self, Room};
 use super::runner::{Event, Runner, Surroundings};
 use super::schedule::{Schedule, Start, Waiting};
 use super::summary::{Halted, JobSummary, Summary, words};
-use crate::identity::Identity;
 
 /// How long a job may take to start, seconds.
 const START_S: f64 = 0.02;

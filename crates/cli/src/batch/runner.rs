@@ -13,6 +13,7 @@ use anyhow::Context;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, pidfd_send_signal};
 use symbiont_daemon::Client;
+use symbiont_jobs::Identity;
 use symbiont_linux::{has_ended, reap};
 
 use super::bells::Bells;
@@ -22,7 +23,6 @@ use super::record::{Ended, JobRecord};
 use super::resume::{Process, Survivor, process_of};
 use crate::args::Batch;
 use crate::client::{silent, sockets};
-use crate::identity::Identity;
 
 /// What the jobs are given.
 #[derive(Debug)]

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use symbiont_jobs::{
-    BatchJob, Combined, Flat, Numbering, Observations, Program, ProgramKey, Reason, Release,
-    SharedCores, choose_of_batch, learn,
+    BatchJob, CombinedPredictor, Flat, Numbering, Observations, Program, ProgramKey, Reason,
+    Release, SharedCores, choose_of_batch, learn,
 };
 
 use crate::args::Order;
@@ -94,7 +94,7 @@ impl Schedule {
                 let learned = learn(&self.observations, &mut numbering, self.cpus);
                 let (processor, width) = &self.cores;
                 let on_cores = SharedCores::new(&self.observations, &numbering, processor, *width);
-                let combined = Combined::of_run_times(learned).with_shared_cores(on_cores);
+                let combined = CombinedPredictor::of_run_times(learned).with_shared_cores(on_cores);
                 choose_of_batch(&jobs, programs, slots, by_length, &combined)
             }
         };

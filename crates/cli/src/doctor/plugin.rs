@@ -99,7 +99,7 @@ fn header_version(text: &str) -> Option<String> {
 }
 
 /// The first file of this name in the folders of `PATH`.
-fn on_path(name: &str) -> Option<PathBuf> {
+pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let files = std::env::split_paths(&path).map(|folder| folder.join(name));
     files.into_iter().find(|file| file.is_file())

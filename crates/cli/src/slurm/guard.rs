@@ -1,26 +1,19 @@
-//! A process that undoes what a releaser has assigned, should that be killed.
+//! A process that undoes what the releaser has assigned, should that be killed.
 //!
-//! The releaser holds the other end of its standard input, so that this ends with the releaser, however that ends. Then
-//! the guard looks each second whether the jobs have started, and gives back those that do not, until none is left or
-//! another releaser uses the store. It takes the lock of the store for each look only, so that this one can.
+//! The releaser holds the other end of the guard's standard input, so that the guard finds out when the releaser has
+//! ended, however that was. Then it looks each second whether jobs have started, and gives back those that do not,
+//! until none is left or another releaser uses the store.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use anyhow::Context;
-use symbiont_jobs::{Observations, Rules, Store};
+use symbiont_slurm::undo_left_over;
 
-use super::cluster::Commands;
-use super::released::Journal;
-use super::releaser::{ReleaseOptions, Releaser};
-use super::{SETTLES_EVERY, lock, now_s};
+use super::{SETTLES_EVERY, now_s};
 
-/// How long a look may take: a releaser that begins waits for it.
-const A_LOOK: Duration = Duration::from_secs(4);
-
-/// The guard of this process; it ends once it is dropped, if there is nothing to undo.
+/// The guard of this process. It ends once this is dropped, if there is nothing to undo.
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
@@ -47,30 +40,10 @@ impl Drop for Guard {
 }
 
 /// Waits for the end of the releaser, and undoes what it has left.
-pub fn guard(store_path: &Path) -> anyhow::Result<()> {
+pub fn guard(store: &Path) -> anyhow::Result<()> {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
-    let options = ReleaseOptions {
-        partition: None,
-        qos: None,
-        rules: Rules::default(),
-        ahead: 0,
-        first_come: true,
-        dry_run: false,
-    };
-    loop {
-        let (store, journal) = (Store::new(store_path), Journal::next_to(store_path));
-        // Another releaser looks after them.
-        let Ok(alone) = lock(store_path, Duration::from_millis(500)) else { return Ok(()) };
-        let released = journal.read()?;
-        let (commands, known) = (Commands::within(A_LOOK), Observations::default());
-        let mut releaser =
-            Releaser::new(commands, options.clone(), store, known, (journal, released));
-        if releaser.on_their_way().is_empty() {
-            return Ok(());
-        }
-        // Where Slurm does not answer it is asked again.
-        drop(releaser.settle(now_s()));
-        drop(alone);
+    while undo_left_over(store, now_s())? {
         std::thread::sleep(SETTLES_EVERY);
     }
+    Ok(())
 }

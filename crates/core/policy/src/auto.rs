@@ -182,7 +182,7 @@ impl Auto {
 
     /// Threads that may be kept on a core.
     fn is_steady(&self, thread: &ThreadView<'_>) -> bool {
-        thread.stage.is_settled()
+        thread.lifecycle.is_settled()
             && thread.state == RunState::Runnable
             && self.ready(thread) >= STEADY
     }
@@ -290,7 +290,7 @@ impl Decision<'_> {
         if view.allowed(thread).is_empty() {
             return Assignment::os(OFFLINE);
         }
-        if !thread.stage.is_settled() {
+        if !thread.lifecycle.is_settled() {
             return urgent.cloned().unwrap_or_else(|| Assignment::os(NOT_SETTLED));
         }
         if let Some(why) = self.pays.released(thread.program) {

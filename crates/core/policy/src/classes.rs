@@ -263,7 +263,7 @@ impl Policy for Classes {
                     format!("no core of its own: {why}; {}", assignment.reason).into();
             }
             keep_off(view, thread, &granted, assignment);
-            if class == Class::Batch && thread.stage >= Lifecycle::Starting {
+            if class == Class::Batch && thread.lifecycle >= Lifecycle::Starting {
                 assignment.priority = Priority::Idle;
                 assignment.reason = format!("batch; {}", assignment.reason).into();
             }
@@ -360,7 +360,7 @@ fn keep_off(
             assignment.reason
         )
         .into();
-    } else if thread.stage.is_settled() {
+    } else if thread.lifecycle.is_settled() {
         assignment.mask = Target::Cpus(rest);
         if assignment.target.is_os() {
             assignment.target = assignment.mask.clone();

@@ -49,7 +49,8 @@ use crate::symbiotic::{Part, parts, ran, together};
 use crate::{Entry, Finding, Policy, Requirements, Settings, ThreadView, View};
 pub use before::{LearnedPairs, LearnedProgram, NextTo};
 use chance::ByChance;
-use knowledge::{Knowledge, Origin, Ran};
+use knowledge::{Knowledge, Ran};
+use row::Origin;
 use scores::{Member, Scores};
 use slices::{Slice, slices};
 

@@ -262,10 +262,10 @@ struct Decision<'v> {
 
 impl Decision<'_> {
     fn assign(&self, view: &View<'_>, thread: &ThreadView<'_>) -> Assignment {
-        if thread.stage == Lifecycle::Special {
+        if thread.lifecycle == Lifecycle::Special {
             return Assignment::os(SPECIAL);
         }
-        if thread.stage == Lifecycle::Fresh {
+        if thread.lifecycle == Lifecycle::Fresh {
             return Assignment::os("not settled yet: its children would inherit its urgency");
         }
         let Some(ProgramPhase { phase, ready }) = self.programs.get(&thread.program).copied()
@@ -277,7 +277,7 @@ impl Decision<'_> {
             format!("{phase} phase: {ready:.2} ready threads (threshold {threshold}); {then}")
         };
         let allowed = view.allowed(thread);
-        let starts = !thread.stage.is_settled();
+        let starts = !thread.lifecycle.is_settled();
         match phase {
             Phase::Unknown => Assignment::os("not measured yet"),
             Phase::Idle => Assignment::os(format!("idle: {ready:.2} ready threads")),

@@ -54,10 +54,10 @@ fn any_thread(cpus: u32) -> impl Strategy<Value = (ThreadSample, Option<f64>, Op
         prop::option::of(any_measured()),
         0u64..3,
     )
-        .prop_map(|(program, allowed, state, stage, cpu, ready, measured, cookie)| {
+        .prop_map(|(program, allowed, state, lifecycle, cpu, ready, measured, cookie)| {
             let allowed: CpuSet = allowed.into_iter().map(PuId).collect();
             let mut t = thread(program, 0, &allowed);
-            (t.state, t.lifecycle, t.cpu) = (state, stage, cpu.map(PuId));
+            (t.state, t.lifecycle, t.cpu) = (state, lifecycle, cpu.map(PuId));
             t.cookie = CoreCookie::new(cookie);
             (t, ready, measured)
         })

@@ -31,7 +31,7 @@ pub struct ThreadView<'a> {
     /// Where the user and the cpuset let it run.
     pub allowed: &'a CpuSet,
     /// What of it may be set now.
-    pub stage: Lifecycle,
+    pub lifecycle: Lifecycle,
     /// Its cookie of core scheduling, where it has one.
     pub cookie: Option<CoreCookie>,
     /// Where it runs or ran last, where known.
@@ -67,7 +67,7 @@ pub(crate) const OFFLINE: &str = "none of its allowed CPUs is online";
 
 /// Why a thread that is allowed on these online hardware threads must be left to the OS, if it must.
 pub(crate) fn refused(thread: &ThreadView<'_>, allowed: &CpuSet) -> Option<&'static str> {
-    match thread.stage {
+    match thread.lifecycle {
         Lifecycle::Special => Some(SPECIAL),
         Lifecycle::Fresh | Lifecycle::Starting => Some(NOT_SETTLED),
         Lifecycle::Settled if allowed.is_empty() => Some(OFFLINE),
@@ -114,7 +114,7 @@ impl<'a> View<'a> {
             program: t.program,
             state: t.state,
             allowed: &t.allowed,
-            stage: t.lifecycle,
+            lifecycle: t.lifecycle,
             cookie: t.cookie,
             cpu: t.cpu,
             applied: applied.get(&t.id),
@@ -178,8 +178,8 @@ mod tests {
     #[test]
     fn only_settled_threads_with_an_online_cpu_are_placeable() {
         let machine = Topology::synthetic("core:2").unwrap();
-        let born = |n: u32, allowed: &str, stage: Lifecycle| -> ThreadSample {
-            ThreadSample { lifecycle: stage, ..thread(1, n, &allowed.parse().unwrap()) }
+        let born = |n: u32, allowed: &str, lifecycle: Lifecycle| -> ThreadSample {
+            ThreadSample { lifecycle, ..thread(1, n, &allowed.parse().unwrap()) }
         };
         let threads = vec![
             born(1, "0-1", Lifecycle::Settled),

@@ -40,6 +40,7 @@
 //!   (`every_machine_is_read_as_expected`, `hwloc_reads_what_we_read`).
 
 mod cpuset;
+mod draw;
 #[cfg(test)]
 mod golden;
 mod host;

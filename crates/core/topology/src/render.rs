@@ -89,14 +89,14 @@ impl fmt::Display for Topology {
 }
 
 impl Topology {
-    fn memory(&self, node: NodeId) -> String {
+    pub(crate) fn memory(&self, node: NodeId) -> String {
         match self.node(node).and_then(|node| node.memory_bytes) {
             Some(bytes) => format!(", {} of memory", size(bytes)),
             None => String::new(),
         }
     }
 
-    fn cache(&self, llc: LlcId) -> String {
+    pub(crate) fn cache(&self, llc: LlcId) -> String {
         match self.llc(llc).and_then(|llc| llc.bytes) {
             Some(bytes) => format!(", {}", size(bytes)),
             None => String::new(),
@@ -105,7 +105,7 @@ impl Topology {
 }
 
 /// The cores by some key, in order of the key.
-fn grouped<'a, K: Ord + Copy>(
+pub(crate) fn grouped<'a, K: Ord + Copy>(
     cores: &[&'a Core],
     key: impl Fn(&Core) -> K,
 ) -> Vec<(K, Vec<&'a Core>)> {

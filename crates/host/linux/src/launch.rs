@@ -45,6 +45,7 @@ mod notice;
 mod own_cpus;
 mod raw;
 mod relay;
+mod signals;
 mod status;
 mod supervise;
 mod timeouts;

@@ -214,7 +214,7 @@ impl<W: Wait> LinuxMachine<W> {
             signals: BTreeMap::from([(Signal::RunStates, watcher.run_states())]),
             affinity: abilities.affinity,
             boost: abilities.boost,
-            idle_class: abilities.waiting,
+            idle_class: abilities.idle_class,
             enrolment: watcher.enrolment(),
         };
         Ok(Self {

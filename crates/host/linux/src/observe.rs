@@ -50,6 +50,7 @@ mod reader;
 mod released;
 mod running;
 mod scan;
+mod seen;
 mod stat;
 mod state;
 mod sys;
@@ -68,6 +69,8 @@ pub use hook::{Birth, BirthHook, Exec, Moment};
 pub use observed::Observed;
 pub use options::{Choice, Method, WatchError, WatchOptions};
 pub use reader::{Haste, PAUSE};
+#[cfg(any(test, fuzzing))]
+pub(crate) use seen::Seen;
 pub use stat::Scheduling;
 pub(crate) use stat::{number as unsigned, parse_stat};
 pub(crate) use sys::{
@@ -75,5 +78,5 @@ pub(crate) use sys::{
 };
 pub use tree::Ages;
 #[cfg(any(test, fuzzing))]
-pub(crate) use tree::{Live, Seen, Tree};
+pub(crate) use tree::{Live, Tree};
 pub use watcher::Watcher;

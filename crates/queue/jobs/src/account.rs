@@ -1,4 +1,10 @@
-//! What ran next to what, and for how long.
+//! What ran next to what on a node, and for how long.
+//!
+//! ```text
+//! at each start or end of a job: for each job i that runs, and each other job j
+//!     overlap[i][program of j] += time since the last start or end
+//! co-runners of i := overlap[i] / run time of i
+//! ```
 
 use std::collections::BTreeMap;
 
@@ -9,7 +15,7 @@ use crate::ProgramKey;
 struct Running {
     key: ProgramKey,
     since_s: f64,
-    /// Seconds of other jobs' run time meanwhile, by program.
+    /// Run time of other jobs meanwhile, by program, seconds.
     overlap: BTreeMap<ProgramKey, f64>,
 }
 
@@ -20,9 +26,9 @@ pub struct Account {
     at_s: f64,
 }
 
-/// What became of a job.
+/// A run as it was observed on a node.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ran {
+pub struct ObservedRun {
     /// How long it took, seconds.
     pub elapsed_s: f64,
     /// How many jobs of each program ran meanwhile, averaged over its time.
@@ -32,7 +38,7 @@ pub struct Ran {
 impl Account {
     /// A job starts.
     pub fn start(&mut self, job: u64, key: &ProgramKey, now_s: f64) {
-        self.pass(now_s);
+        self.advance(now_s);
         let running = Running { key: key.clone(), since_s: now_s, overlap: BTreeMap::new() };
         self.running.insert(job, running);
     }
@@ -44,12 +50,12 @@ impl Account {
     }
 
     /// A job ends; none: it never started.
-    pub fn end(&mut self, job: u64, now_s: f64) -> Option<Ran> {
-        self.pass(now_s);
+    pub fn end(&mut self, job: u64, now_s: f64) -> Option<ObservedRun> {
+        self.advance(now_s);
         let ended = self.running.remove(&job)?;
         let elapsed_s = (now_s - ended.since_s).max(0.0);
         let share = |(key, overlap): (ProgramKey, f64)| (key, overlap / elapsed_s.max(1e-9));
-        Some(Ran { elapsed_s, co_runners: ended.overlap.into_iter().map(share).collect() })
+        Some(ObservedRun { elapsed_s, co_runners: ended.overlap.into_iter().map(share).collect() })
     }
 
     /// The jobs that run.
@@ -57,7 +63,7 @@ impl Account {
         self.running.keys().copied()
     }
 
-    fn pass(&mut self, now_s: f64) {
+    fn advance(&mut self, now_s: f64) {
         let passed = (now_s - self.at_s).max(0.0);
         self.at_s = now_s;
         let keys: Vec<(u64, ProgramKey)> =
@@ -85,9 +91,12 @@ mod tests {
         account.start(2, &key("b"), 1.0);
         account.start(3, &key("b"), 2.0);
         let b = account.end(2, 3.0).unwrap();
-        assert_eq!(b, Ran { elapsed_s: 2.0, co_runners: vec![(key("a"), 1.0), (key("b"), 0.5)] });
+        assert_eq!(
+            b,
+            ObservedRun { elapsed_s: 2.0, co_runners: vec![(key("a"), 1.0), (key("b"), 0.5)] }
+        );
         let a = account.end(1, 4.0).unwrap();
-        assert_eq!(a, Ran { elapsed_s: 4.0, co_runners: vec![(key("b"), 1.0)] });
+        assert_eq!(a, ObservedRun { elapsed_s: 4.0, co_runners: vec![(key("b"), 1.0)] });
         assert_eq!(account.end(1, 5.0), None);
     }
 }

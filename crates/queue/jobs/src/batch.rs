@@ -1,9 +1,15 @@
 //! Which jobs of a batch start next on one machine.
 //!
 //! # Approach
-//! Jobs that are expected to take longest start first, so that no long one runs alone at the end; among all
-//! that wait, the one is taken that suits best what runs already, unless one has to start now: it takes as
-//! long as all others that wait would on an even share of the slots.
+//! The longest jobs start first, so that none of them runs alone at the end. Among all that wait, the one is chosen
+//! that suits best what already runs, unless one job has to start now: one that takes as long as the whole rest would,
+//! spread evenly over the slots.
+//!
+//! ```text
+//! share := (sum of expected times) / slots
+//! a job whose time ≥ share  →  overdue: it starts at once
+//! the others, the longest first, are the window from which partners are chosen
+//! ```
 //!
 //! # Properties
 //! - The best partner of what runs starts (`the_best_partner_of_what_runs_starts`), unless another takes as long
@@ -20,15 +26,15 @@ pub struct BatchJob {
     pub id: u64,
     /// Its program.
     pub program: Program,
-    /// How long it is expected to take, seconds; none: not known, taken for average.
+    /// How long it is expected to take, seconds; none: not known, so as long as the average.
     pub expected_s: Option<f64>,
 }
 
-/// The wait of a job that has to start now.
+/// The wait that makes a job overdue which has to start now, seconds.
 const MUST: f64 = 1.0;
 
-/// The jobs to start on a machine of so many slots while these programs run, the longest first or, if not
-/// `by_length`, the first.
+/// The jobs to start on a machine of so many slots on which these programs run: of equally good partners the longest,
+/// or without `by_length` the first.
 #[must_use]
 pub fn choose_of_batch(
     waiting: &[BatchJob],

@@ -1,23 +1,31 @@
-//! Slowdowns from what is known of programs: from their CPI stacks, from what was learned of them on shared cores, from
-//! run times elsewhere.
+//! Slowdowns from the best of what is known of programs.
 //!
-//! What was learned on cores says how co-runners differ for a program, not how fast it is alone: the slowdown next to
-//! average ones is that of run times.
+//! ```text
+//! the program and all its co-runners have CPI stacks, and there is a model
+//!     →  by the model
+//! it was learned what each of the co-runners does to the program on a core
+//!     →  next to average co-runners by run times, × what was learned of these against the average
+//! else  →  by run times
+//! ```
+//!
+//! What was learned on cores says how co-runners differ for a program, not how fast it is alone: hence the average by
+//! run times.
 
 use symbiont_model::{Model, Shares};
 
-use crate::{Learned, Modelled, Numbering, Observations, Predict, Program, SharedCores, Stack};
+use crate::{
+    Numbering, Observations, Predict, Program, RunTimeModel, SharedCores, Stack, StackPredictor,
+};
 
-/// Of less CPU time a stack says little, seconds.
+/// A stack of less CPU time says too little, seconds.
 const LEAST_COUNTED_S: f64 = 1.0;
 
-/// Predicts by the interference model where the program and all its co-runners have stacks; by what was learned on
-/// cores where it was next to all of them; from run times elsewhere.
+/// Predicts from CPI stacks, shared cores or run times: see the module.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Combined {
-    modelled: Option<Modelled>,
+pub struct CombinedPredictor {
+    modelled: Option<StackPredictor>,
     shared_cores: SharedCores,
-    learned: Learned,
+    learned: RunTimeModel,
 }
 
 /// What a slowdown was predicted from.
@@ -31,10 +39,10 @@ pub enum Basis {
     RunTimes,
 }
 
-impl Combined {
+impl CombinedPredictor {
     /// From run times alone.
     #[must_use]
-    pub fn of_run_times(learned: Learned) -> Self {
+    pub fn of_run_times(learned: RunTimeModel) -> Self {
         Self { modelled: None, shared_cores: SharedCores::default(), learned }
     }
 
@@ -44,11 +52,11 @@ impl Combined {
         Self { shared_cores, ..self }
     }
 
-    /// From the stacks that are known of numbered programs too, by a model; on nodes whose cores `width` of
-    /// them share. Stacks of another processor, or of other components than the model's, are not used.
+    /// Also from the stacks of numbered programs, by a model, on nodes on whose cores `width` programs run at a time.
+    /// Stacks of another processor, or of other components than the model's, are not used.
     #[must_use]
     pub fn new(
-        learned: Learned,
+        learned: RunTimeModel,
         model: &Model,
         width: usize,
         observations: &Observations,
@@ -58,7 +66,7 @@ impl Combined {
         let stack = |key| shares(record(key)?.stack.as_ref()?, model);
         let stacks = numbering.keys().iter().map(stack).collect();
         // Each stack has the model's components.
-        let modelled = Modelled::new(model, stacks, width).ok();
+        let modelled = StackPredictor::new(model, stacks, width).ok();
         Self { modelled, ..Self::of_run_times(learned) }
     }
 
@@ -79,7 +87,7 @@ impl Combined {
     }
 }
 
-impl Predict for Combined {
+impl Predict for CombinedPredictor {
     fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
         if let Some(slowdown) = self.by_stacks(victim, co_runners) {
             return slowdown;
@@ -91,7 +99,7 @@ impl Predict for Combined {
     }
 }
 
-/// A stack as the model takes it; none: it is of another processor, or of other components.
+/// A stack as the model takes it; none: it is of another processor, of other components, or of too little time.
 fn shares(stack: &Stack, model: &Model) -> Option<Shares> {
     let names = model.components.names();
     let parts: Option<Vec<f64>> = names.map(|name| stack.components.get(name).copied()).collect();
@@ -104,7 +112,7 @@ fn shares(stack: &Stack, model: &Model) -> Option<Shares> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::modelled::tests::model;
+    use crate::stack_predictor::tests::model;
     use crate::{Demand, NextTo, ProgramKey};
 
     fn key(digest: &str) -> ProgramKey {
@@ -118,7 +126,7 @@ mod tests {
 
     /// Program 0 and 1 have stacks, 2 that of another processor, 3 one of other components, 4 one of little
     /// CPU time, 5 none.
-    fn combined() -> Combined {
+    fn combined() -> CombinedPredictor {
         let mut all = Observations::default();
         all.add_stack(&key("a0"), "a", 1, &stack(0.75, "A processor"));
         all.add_stack(&key("a1"), "b", 1, &stack(0.25, "A processor"));
@@ -132,7 +140,7 @@ mod tests {
         numbering.number(&key("a5"));
         // Two programs that use two CPUs share them.
         let demand = Demand { used: vec![Some(2.0); 6], cpus: 2.0 };
-        Combined::new(Learned::fit(&[], demand), &model(), 2, &all, &numbering)
+        CombinedPredictor::new(RunTimeModel::fit(&[], demand), &model(), 2, &all, &numbering)
     }
 
     #[test]
@@ -153,8 +161,8 @@ mod tests {
 
     #[test]
     fn without_a_model_run_times_predict() {
-        let learned = Learned::fit(&[], Demand { used: vec![Some(2.0)], cpus: 2.0 });
-        let combined = Combined::of_run_times(learned);
+        let learned = RunTimeModel::fit(&[], Demand { used: vec![Some(2.0)], cpus: 2.0 });
+        let combined = CombinedPredictor::of_run_times(learned);
         let (one, others) = (Program(0), [Program(0)]);
         assert_eq!(combined.basis(one, &others), Basis::RunTimes);
         assert_eq!(combined.slowdown(one, &others), 2.0);
@@ -172,8 +180,8 @@ mod tests {
         // Two of four programs use more CPUs than there are: 2 instead of 1.6.
         let demand = Demand { used: vec![Some(1.0); 4], cpus: 1.6 };
         let shared_cores = SharedCores::new(&all, &numbering, "P", 2);
-        let combined =
-            Combined::of_run_times(Learned::fit(&[], demand)).with_shared_cores(shared_cores);
+        let combined = CombinedPredictor::of_run_times(RunTimeModel::fit(&[], demand))
+            .with_shared_cores(shared_cores);
         let close = |slowdown: f64, ln: f64| (slowdown - 1.25 * ln.exp()).abs() < 1e-9;
         assert!(close(combined.slowdown(a, &[b]), 0.1) && close(combined.slowdown(a, &[c]), -0.1));
         assert_eq!(combined.basis(a, &[b]), Basis::SharedCores);

@@ -1,13 +1,13 @@
-//! Digests that name programs and works.
+//! Digests, by which programs and works are named.
 
 use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of a digest that name a program.
+/// How many bytes of a digest name a program.
 const BYTES: usize = 16;
 
-/// Of all that is read, as hexadecimal digits.
+/// The digest of all that is read, as hexadecimal digits.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -25,14 +25,14 @@ pub fn digest(mut contents: impl Read) -> io::Result<String> {
     Ok(hash.finalize().iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Of a text.
+/// The digest of a text.
 #[must_use]
 pub fn digest_of_text(text: &str) -> String {
     // A text in memory can be read.
     digest(text.as_bytes()).unwrap_or_default()
 }
 
-/// The number of a work, from the text of what is to be done.
+/// The number of a work, from the text of what is to be done: a command or a script.
 #[must_use]
 pub fn work(text: &str) -> u64 {
     let digest = digest_of_text(text);

@@ -1,71 +1,27 @@
-//! What is known of programs: their runs, kept from one use to the next.
+//! What is known of programs: their runs, their CPI stacks, and what they did to each other on shared cores.
+//!
+//! Of each kind a bounded number is kept: the latest runs, the co-runners that were there longest, the programs that
+//! were seen last. Stacks, and what was learned on cores, are means by CPU time, in which all that was counted before
+//! weighs as [`STACK_MEMORY_S`] at most.
 //!
 //! # Terms and units
-//! *Program*: an executable, by a digest, and the user that runs it ([`ProgramKey`]). *Work*: what a
-//! program is asked to do, by a digest of its command line or script. Times in seconds; wall-clock times in
-//! seconds since 1970.
+//! *Program*: an executable, by a digest, and the user that runs it ([`ProgramKey`]). *Work*: what a program is asked
+//! to do, by a digest of its command line or script. Times are in seconds; points in time in seconds since 1970.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CoRun, Demand, Learned, Program};
+use crate::ProgramKey;
 
-/// Runs that are kept of a program, the latest.
+/// How many runs of a program are kept, the latest.
 pub const MOST_RUNS: usize = 32;
-/// Programs that are kept, those seen latest.
+/// How many programs are kept, those that were seen last.
 pub const MOST_PROGRAMS: usize = 2048;
-/// Co-runners that are kept of a run, those that ran longest next to it.
+/// How many co-runners of a run are kept, those that ran next to it longest.
 const MOST_CO_RUNNERS: usize = 16;
-
-/// Programs on its cores that are kept of one, those that were together with it longest.
+/// How many programs are kept with which one shared cores, those that did so longest.
 const MOST_NEXT_TO: usize = 64;
-
-/// A program: the digest of its executable, and its user.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ProgramKey {
-    /// The user.
-    pub user: u32,
-    /// Of the executable, or of the script.
-    pub digest: String,
-}
-
-impl fmt::Display for ProgramKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.user, self.digest)
-    }
-}
-
-/// Text that names no program.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a user's number, a colon and a digest")]
-pub struct NotAKey(String);
-
-impl FromStr for ProgramKey {
-    type Err = NotAKey;
-
-    fn from_str(text: &str) -> Result<Self, NotAKey> {
-        let key = text.split_once(':').and_then(|(user, digest)| {
-            let is_digest = !digest.is_empty() && digest.bytes().all(|b| b.is_ascii_hexdigit());
-            is_digest.then_some(Self { user: user.parse().ok()?, digest: digest.to_owned() })
-        });
-        key.ok_or_else(|| NotAKey(text.to_owned()))
-    }
-}
-
-impl Serialize for ProgramKey {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ProgramKey {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
 
 /// A run that ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,10 +32,10 @@ pub struct Run {
     pub work: u64,
     /// How long it took.
     pub elapsed_s: f64,
-    /// How far that may be from what it took.
+    /// The error of that.
     #[serde(default)]
     pub error_s: f64,
-    /// CPU time of all its processes, where known.
+    /// CPU time of all its processes, where it is known.
     pub cpu_s: Option<f64>,
     /// How many jobs of each program ran meanwhile, averaged over its time.
     pub co_runners: Vec<(ProgramKey, f64)>,
@@ -88,16 +44,16 @@ pub struct Run {
 /// A CPI stack, averaged over what was counted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stack {
-    /// The processor that it was counted on, as its firmware names it.
+    /// The processor on which it was counted, as its firmware names it.
     #[serde(default)]
     pub processor: String,
     /// Cycles per instruction by cause, as shares of their sum.
     pub components: BTreeMap<String, f64>,
-    /// CPU time that it stands for, seconds.
+    /// The CPU time over which it is the mean, seconds.
     pub counted_s: f64,
 }
 
-/// CPU time after which what was counted long ago weighs half, seconds.
+/// The CPU time as which all that was counted before weighs at most, seconds.
 const STACK_MEMORY_S: f64 = 600.0;
 
 /// What a co-runner on a core does to a program, as the manager of a node has learned it.
@@ -105,8 +61,8 @@ const STACK_MEMORY_S: f64 = 600.0;
 pub struct NextTo {
     /// The processor on which it was learned, as its firmware names it.
     pub processor: String,
-    /// What it adds to the natural logarithm of the program's instructions per cycle; to be compared with other
-    /// co-runners of the same program.
+    /// What it adds to the natural logarithm of the program's instructions per cycle; comparable with other co-runners
+    /// of the same program only.
     pub ln: f64,
     /// CPU time of the program next to it, seconds.
     pub together_s: f64,
@@ -115,7 +71,7 @@ pub struct NextTo {
 /// All that is known of one program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRecord {
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
     /// When it was last seen.
     pub seen_s: u64,
@@ -123,7 +79,7 @@ pub struct ProgramRecord {
     pub runs: VecDeque<Run>,
     /// Its CPI stack, where events are counted.
     pub stack: Option<Stack>,
-    /// Programs that it shared cores with, where that is learned.
+    /// What programs did to it with which it shared cores, where that is learned.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub next_to: BTreeMap<ProgramKey, NextTo>,
 }
@@ -150,7 +106,7 @@ impl Observations {
         &self.programs
     }
 
-    /// The processor on which programs shared cores longest, if they did.
+    /// The processor on which programs shared cores for the longest time; none: they shared none.
     #[must_use]
     pub fn processor_of_most_pairs(&self) -> Option<&str> {
         let mut times: BTreeMap<&str, f64> = BTreeMap::new();
@@ -169,7 +125,7 @@ impl Observations {
         self.forget_old();
     }
 
-    /// Adds the CPU time of a run that was added without.
+    /// Adds its CPU time to a run that was added without.
     pub fn add_cpu_time(&mut self, key: &ProgramKey, ended_s: u64, work: u64, cpu_s: f64) {
         let Some(record) = self.programs.get_mut(key) else { return };
         let is_it =
@@ -179,7 +135,7 @@ impl Observations {
         }
     }
 
-    /// Adds what was counted of a program over some of its CPU time.
+    /// Adds what was counted of a program over a part of its CPU time.
     pub fn add_stack(&mut self, key: &ProgramKey, name: &str, at_s: u64, counted: &Stack) {
         let weighs = counted.counted_s.is_finite() && counted.counted_s > 0.0;
         let all_finite = counted.components.values().all(|part| part.is_finite() && *part >= 0.0);
@@ -202,7 +158,7 @@ impl Observations {
         self.forget_old();
     }
 
-    /// Adds what was learned of a program next to another one over some of its CPU time.
+    /// Adds what was learned of a program next to another one over a part of its CPU time.
     pub fn add_next_to(
         &mut self,
         (key, name): (&ProgramKey, &str),
@@ -268,7 +224,7 @@ impl ProgramRecord {
         }
     }
 
-    /// CPU time / time over its runs, where known.
+    /// CPU time / time over those of its runs whose CPU time is known.
     #[must_use]
     pub fn cpus(&self) -> Option<f64> {
         let known = self.runs.iter().filter_map(|run| Some((run.cpu_s?, run.elapsed_s)));
@@ -276,7 +232,7 @@ impl ProgramRecord {
         (elapsed > 0.0 && cpu.is_finite()).then(|| cpu / elapsed)
     }
 
-    /// How long a work took, averaged over its runs, where it ran.
+    /// How long a work took, averaged over its runs; none: it did not run.
     #[must_use]
     pub fn mean_time_s(&self, work: u64) -> Option<f64> {
         let times: Vec<f64> =
@@ -285,80 +241,9 @@ impl ProgramRecord {
     }
 }
 
-/// Numbers for programs, those that are known first.
-#[derive(Debug, Clone, Default)]
-pub struct Numbering {
-    keys: Vec<ProgramKey>,
-    numbers: BTreeMap<ProgramKey, Program>,
-}
-
-impl Numbering {
-    /// Of all that is known.
-    #[must_use]
-    pub fn of(observations: &Observations) -> Self {
-        let mut all = Self::default();
-        for key in observations.programs.keys() {
-            all.number(key);
-        }
-        all
-    }
-
-    /// The number of a program; a new one if it is not known.
-    pub fn number(&mut self, key: &ProgramKey) -> Program {
-        if let Some(number) = self.numbers.get(key) {
-            return *number;
-        }
-        let number = Program(u32::try_from(self.keys.len()).unwrap_or(u32::MAX));
-        self.keys.push(key.clone());
-        self.numbers.insert(key.clone(), number);
-        number
-    }
-
-    /// The number of a program, if it has one.
-    #[must_use]
-    pub fn get(&self, key: &ProgramKey) -> Option<Program> {
-        self.numbers.get(key).copied()
-    }
-
-    /// The program of a number.
-    #[must_use]
-    pub fn key(&self, program: Program) -> Option<&ProgramKey> {
-        self.keys.get(program.0 as usize)
-    }
-
-    /// All programs, in the order of their numbers.
-    #[must_use]
-    pub fn keys(&self) -> &[ProgramKey] {
-        &self.keys
-    }
-}
-
-/// Learns from all runs that are known, on a machine of so many CPUs.
-#[must_use]
-pub fn learn(observations: &Observations, numbering: &mut Numbering, cpus: f64) -> Learned {
-    let mut runs = Vec::new();
-    // The same work of two programs is two works.
-    let mut works: BTreeMap<(Program, u64), u64> = BTreeMap::new();
-    for (key, record) in &observations.programs {
-        let program = numbering.number(key);
-        for run in &record.runs {
-            let next = works.len() as u64;
-            let work = *works.entry((program, run.work)).or_insert(next);
-            let others = run.co_runners.iter();
-            let co_runners = others.map(|(key, share)| (numbering.number(key), *share)).collect();
-            let (elapsed_s, error_s) = (run.elapsed_s, run.error_s);
-            runs.push(CoRun { program, work, elapsed_s, error_s, co_runners });
-        }
-    }
-    let record = |key| observations.programs.get(key);
-    let used = numbering.keys.iter().map(|key| record(key).and_then(ProgramRecord::cpus)).collect();
-    Learned::fit(&runs, Demand { used, cpus })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Predict;
 
     fn key(digest: &str) -> ProgramKey {
         ProgramKey { user: 1000, digest: digest.to_owned() }
@@ -368,14 +253,6 @@ mod tests {
         let co_runners = co_runners.iter().map(|(digest, share)| (key(digest), *share)).collect();
         let cpu_s = Some(elapsed_s);
         Run { ended_s, work: 7, elapsed_s, error_s: 0.0, cpu_s, co_runners }
-    }
-
-    #[test]
-    fn a_key_survives_its_text_and_other_text_is_refused() {
-        assert_eq!(key("ab01").to_string().parse(), Ok(key("ab01")));
-        for odd in ["", ":", "1000:", "x:ab", "1000:../../etc", "-1:ab"] {
-            assert!(odd.parse::<ProgramKey>().is_err(), "{odd}");
-        }
     }
 
     #[test]
@@ -392,21 +269,6 @@ mod tests {
         }
         assert_eq!(all.records()[&last].runs.len(), MOST_RUNS);
         assert_eq!(all.records()[&last].runs[0].ended_s, 5);
-    }
-
-    #[test]
-    fn slowdowns_follow_from_the_runs_that_are_kept() {
-        let mut all = Observations::default();
-        for (at, (time, other)) in (0..).zip([(10.0, "c"), (14.0, "b"), (10.0, "c"), (14.0, "b")]) {
-            all.add_run(&key("a"), "a", run(at, time, &[(other, 1.0)]));
-        }
-        let mut numbering = Numbering::of(&all);
-        let learned = learn(&all, &mut numbering, 4.0);
-        let mut slowdown = |other| {
-            let other = numbering.number(&key(other));
-            learned.slowdown(numbering.number(&key("a")), &[other])
-        };
-        assert!(slowdown("b") / slowdown("c") > 1.2);
     }
 
     #[test]

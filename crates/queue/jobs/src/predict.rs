@@ -4,7 +4,7 @@ use crate::Program;
 
 /// Predicts slowdowns.
 pub trait Predict {
-    /// Slowdown (time together / time alone) of a program while these run on the same node.
+    /// Slowdown (time together / time alone) of a program while these others run on its node.
     fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64;
 }
 
@@ -18,7 +18,7 @@ impl Predict for Flat {
     }
 }
 
-/// A prediction that is no number predicts nothing.
+/// The prediction, or 1 where it is no number above 0.
 pub(crate) fn finite(slowdown: f64) -> f64 {
     if slowdown.is_finite() && slowdown > 0.0 { slowdown } else { 1.0 }
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-/// A program, by its place in the caller's list of programs. Jobs of one program are predicted alike.
+/// A program, by its place in the caller's list of programs. The same is predicted for all jobs of a program.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -17,13 +17,13 @@ pub struct Job {
     pub id: u64,
     /// Its program.
     pub program: Program,
-    /// The higher, the earlier.
+    /// Jobs of higher priority come first.
     pub priority: u64,
     /// When it was submitted, seconds.
     pub submitted_s: f64,
     /// Slots that it takes, at least one.
     pub slots: usize,
-    /// The longest that it may run, by the limit that its user gave, seconds; infinite where there is none.
+    /// The time limit that its user gave, seconds; infinite: none.
     pub limit_s: f64,
 }
 
@@ -40,7 +40,7 @@ impl Job {
         other.priority.cmp(&self.priority).then_with(|| self.age_order(other))
     }
 
-    /// The one that waits longest first.
+    /// The order of waiting: the one that has waited longest comes first.
     #[must_use]
     pub fn age_order(&self, other: &Self) -> Ordering {
         self.submitted_s.total_cmp(&other.submitted_s).then(self.id.cmp(&other.id))
@@ -65,9 +65,9 @@ pub struct Node {
 pub struct Running {
     /// Its program.
     pub program: Program,
-    /// Slots of the node that it has.
+    /// Slots of the node that it takes.
     pub slots: usize,
-    /// When it has ended by the limit that its user gave, seconds; infinite where there is none.
+    /// When it ends at the latest, by the limit that its user gave, seconds; infinite: no limit.
     pub ends_s: f64,
 }
 
@@ -76,15 +76,15 @@ pub struct Running {
 pub struct Rules {
     /// A job that has waited for so long starts before all others, seconds.
     pub most_wait_s: f64,
-    /// Jobs that fit somewhere, first in the order of the queue, among which partners are chosen.
+    /// How many jobs that fit somewhere, the first in the order of the queue, partners are chosen among.
     pub window: usize,
     /// A job whose priority is lower than that of the first by more than this is not in the window;
     /// none: no such bound.
     pub priority_spread: Option<u64>,
     /// A job starts before an earlier one only if that saves more than this, in units of slowdown.
     pub least_gain: f64,
-    /// Jobs at most, before they are overdue, for each of which a node is kept where their turn has come and no
-    /// node has room.
+    /// For how many jobs at most a node is kept whose turn has come but which have room nowhere yet, before they are
+    /// overdue.
     pub reservations: usize,
 }
 
@@ -100,22 +100,22 @@ impl Default for Rules {
     }
 }
 
-/// A job starts.
+/// A job that starts, where, and why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Release {
     /// Its number.
     pub job: u64,
     /// The name of its node.
     pub node: String,
-    /// Programs that it will run next to.
+    /// Programs next to which it will run.
     pub co_runners: Vec<Program>,
     /// Predicted slowdown of the job there.
     pub slowdown: f64,
-    /// Predicted slowdown that it suffers and that it adds to its co-runners, in sum.
+    /// The sum of the slowdown that it is predicted to suffer and those that it adds to its co-runners.
     pub cost: f64,
-    /// Why it, and now.
+    /// Why this job, and why now.
     pub reason: Reason,
-    /// The job that its node is kept for, and that is not delayed by this one.
+    /// The job for which its node is kept; this one does not delay it.
     pub kept_for: Option<u64>,
 }
 
@@ -124,7 +124,8 @@ pub struct Release {
 pub struct Choice {
     /// Jobs that start.
     pub releases: Vec<Release>,
-    /// Jobs that fit nowhere yet, with the name of the node where no other starts that would delay them.
+    /// Jobs that fit nowhere yet, each with the name of the node that is kept for it: no other job starts there that
+    /// would delay it.
     pub kept: Vec<(u64, String)>,
 }
 
@@ -139,15 +140,15 @@ pub enum Reason {
     },
     /// It is the first of the queue that fits, and no other in the window is notably better there.
     First,
-    /// It disturbs, and is disturbed, less than the first of the queue would.
+    /// It disturbs, and is disturbed, less than the first of the queue would be.
     Partner {
         /// The first of the queue that would fit.
         first: u64,
-        /// The cost of that one there, relative to what it costs on average.
+        /// What that one would cost there, relative to its average cost.
         first_cost: f64,
-        /// The cost of this one, relative to what it costs on average.
+        /// What this one costs there, relative to its average cost.
         cost: f64,
-        /// Jobs that it starts before.
+        /// How many earlier jobs it starts before.
         overtaken: usize,
     },
 }

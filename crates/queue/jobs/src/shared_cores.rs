@@ -1,27 +1,32 @@
-//! What programs take from each other on shared cores, as managers of nodes have learned it.
+//! What programs take from each other on shared cores, as the managers of nodes have learned it.
 //!
-//! What was learned of a program next to each other one has a part in common that is not known: how fast the program
-//! is alone was not measured. So each is compared with the mean over all that it was seen next to. Where more programs
-//! run on a node than share a core, each is as likely as any other to be on a core with the victim.
+//! How fast a program is alone was not measured: so what was learned of it next to each co-runner is only comparable
+//! with the rest, and is taken relative to the mean over all co-runners that it was seen next to. Where more programs
+//! run on a node than share a core, any of them is as likely as any other to be on the victim's core.
+//!
+//! ```text
+//! row[p][q] := ln speed of p next to q − mean over all co-runners of p
+//! ln slowdown of p next to a set Q, against average ones := −(mean of row[p] over Q) × co-runners on its core
+//! ```
 
 use std::collections::BTreeMap;
 
 use crate::{Numbering, Observations, Program};
 
-/// CPU time together of less says little, seconds.
+/// Less CPU time together says too little, seconds.
 const LEAST_TOGETHER_S: f64 = 5.0;
 
-/// What co-runners add to ln of a program's speed against their mean, by program.
+/// What each co-runner adds to the logarithm of a program's speed, against the mean of all co-runners.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SharedCores {
     rows: BTreeMap<Program, BTreeMap<Program, f64>>,
-    /// Programs that share a core at most.
+    /// How many programs share a core at most.
     width: usize,
 }
 
 impl SharedCores {
-    /// Of all that was learned on a processor; on nodes whose cores `width` programs share. Of a program that was seen
-    /// next to one other only nothing can be compared.
+    /// From all that was learned on a processor, for nodes on whose cores `width` programs run at a time. A program
+    /// that was seen next to one other only is left out: there is nothing to compare.
     #[must_use]
     pub fn new(
         observations: &Observations,
@@ -48,8 +53,8 @@ impl SharedCores {
         Self { rows, width }
     }
 
-    /// By how much the logarithm of a program's slowdown next to these differs from that next to average ones; none where
-    /// it is not known of each.
+    /// How much the logarithm of a program's slowdown next to these exceeds that next to average co-runners; none: one
+    /// of them is not known.
     #[must_use]
     pub fn against_average(&self, victim: Program, co_runners: &[Program]) -> Option<f64> {
         let row = self.rows.get(&victim)?;

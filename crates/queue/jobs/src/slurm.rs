@@ -1,11 +1,15 @@
 //! Queue and nodes as Slurm's commands write them.
 //!
 //! # Approach
-//! A user writes the name of a job, its comment and much else, with newlines and `|` as they like. So the queue is
-//! read as JSON ([`parse_jobs`]), where a text cannot become a field or another job, and everything else is asked
-//! for in fields that no user writes, times in seconds since 1970 (`SLURM_TIME_FORMAT=%s`): the end of a job
-//! ([`END_FORMAT`]), and, by the number of one job, whether it waits for Symbiont ([`CONFIRM_FORMAT`]), before
-//! anything is done to it; nodes, partitions and reservations as `scontrol show --oneliner` writes them ([`Layout`]).
+//! Users write the names of jobs, their comments and much else, with newlines and `|` as they like. So
+//!
+//! - the queue is read as JSON ([`parse_jobs`]), where a text cannot become a field or another job;
+//! - of a single job only fields are asked for that no user writes, times in seconds since 1970
+//!   (`SLURM_TIME_FORMAT=%s`): whether it still waits for Symbiont before anything is done to it ([`CONFIRM_FORMAT`]),
+//!   and how it ended ([`END_FORMAT`]);
+//! - nodes, partitions and reservations are read from `scontrol show --oneliner` ([`Layout`]), which administrators
+//!   write, and settings from `scontrol show config` ([`config_value`]).
+//!
 //! A job or a line that is not understood is reported, and the others count.
 //!
 //! # Properties
@@ -20,7 +24,7 @@ mod queue;
 mod tests;
 
 pub use hosts::{MOST_HOSTS, hosts};
-pub use layout::{Layout, NodeState, Partition, Reserved, Selection};
+pub use layout::{Layout, NodeState, Partition, Reservation, Selection};
 pub use needs::{Memory, Needs};
 pub use queue::{JobsError, parse_jobs};
 
@@ -31,9 +35,9 @@ pub const CONFIRM_FORMAT: &str =
 pub const END_FORMAT: &str = "JobID:20|,StateCompact:8|,StartTime:24|,EndTime:24|";
 /// What squeue is asked for to know the priority of a job (`-O`).
 pub const PRIORITY_FORMAT: &str = "JobID:20|,PriorityLong:20|";
-/// The mark of jobs whose start is left to Symbiont, in their AdminComment.
+/// The mark in the AdminComment of jobs whose start is left to Symbiont.
 pub const MARK: &str = "symbiont:waits";
-/// For how long Slurm lets a job wait that it has requeued, at most; it counts as submitted then.
+/// How long a requeued job waits for Slurm at most; it counts as submitted when it was requeued.
 const REQUEUE_S: f64 = 180.0;
 
 /// A line that is not understood.
@@ -48,7 +52,7 @@ pub struct LineError {
     pub why: String,
 }
 
-/// Whether a job waits or runs.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It waits.
@@ -64,11 +68,11 @@ pub enum State {
 pub struct QueuedJob {
     /// Its number.
     pub id: u64,
-    /// Does it run?
+    /// Whether it waits or runs.
     pub state: State,
-    /// Why it waits, in Slurm's word.
+    /// Why it waits, in Slurm's words.
     pub reason: String,
-    /// The higher, the earlier.
+    /// Jobs of higher priority come first.
     pub priority: u64,
     /// Its partition, or several, separated by commas.
     pub partition: String,
@@ -76,21 +80,21 @@ pub struct QueuedJob {
     pub qos: String,
     /// Its user.
     pub user: u32,
-    /// CPUs that it asks for or has.
+    /// How many CPUs it asks for or has.
     pub cpus: usize,
-    /// Nodes that it asks for or has.
+    /// How many nodes it asks for or has.
     pub nodes: usize,
     /// When it was submitted.
     pub submitted_s: f64,
-    /// When it started, or will at the earliest.
+    /// When it started, or will start at the earliest.
     pub start_s: Option<f64>,
-    /// Before when it may not start, if that was asked for.
+    /// The time before which it may not start, if there is one.
     pub eligible_s: Option<f64>,
-    /// How often it was requeued.
+    /// How often it has been requeued.
     pub restarts: u64,
     /// When it ends by its time limit, if it runs and has one.
     pub ends_s: Option<f64>,
-    /// The longest that it may run; none: no limit is known.
+    /// Its time limit; none: not known.
     pub limit_s: Option<f64>,
     /// The nodes where it runs.
     pub runs_on: Vec<String>,
@@ -100,9 +104,9 @@ pub struct QueuedJob {
     pub needs: Needs,
     /// Is its start left to Symbiont?
     pub is_marked: bool,
-    /// Until when, as its mark says: with another time of its own it waits for that.
+    /// Until when, by its mark. With another start time than this, it waits for that time, and not for Symbiont.
     pub marked_until_s: Option<f64>,
-    /// Has it a script?
+    /// Does it have a script?
     pub is_batch: bool,
     /// Its name.
     pub name: String,
@@ -119,7 +123,7 @@ impl QueuedJob {
             && self.waits_as_marked()
     }
 
-    /// Is the time that it waits for the mark's, or Slurm's own after a requeue?
+    /// Does it wait for the time of its mark, or for Slurm's own after a requeue?
     fn waits_as_marked(&self) -> bool {
         let same = |(until, eligible): (f64, f64)| {
             let of_requeue = self.restarts > 0 && eligible - self.submitted_s <= REQUEUE_S;
@@ -138,7 +142,7 @@ pub struct EndedJob {
     pub elapsed_s: f64,
 }
 
-/// The names that `scontrol show assoc_mgr flags=qos` wrote; none: Slurm has no accounting database.
+/// The names of QOS that `scontrol show assoc_mgr flags=qos` wrote; none: Slurm has no accounting database.
 #[must_use]
 pub fn parse_qos(text: &str) -> Vec<String> {
     let named = text.lines().filter_map(|line| line.trim().strip_prefix("QOS="));
@@ -150,11 +154,19 @@ pub fn parse_qos(text: &str) -> Vec<String> {
     names
 }
 
-/// Is a job, by its own number, still the one that was read, does it wait, and is it marked? `text` is what squeue
-/// wrote of it in [`CONFIRM_FORMAT`].
+/// The value of a setting in what `scontrol show config` wrote; none: it is not there, or not set.
+#[must_use]
+pub fn config_value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut pairs = text.lines().filter_map(|line| line.split_once('='));
+    let (_, value) = pairs.find(|(key, _)| key.trim() == name)?;
+    Some(value.trim()).filter(|value| !matches!(*value, "" | "(null)"))
+}
+
+/// Confirms that a job is still the one that was read, waits, and is marked, by what squeue wrote of it in
+/// [`CONFIRM_FORMAT`].
 ///
 /// # Errors
-/// Why not.
+/// The reason if it is not so.
 pub fn confirm(text: &str, job: &QueuedJob) -> Result<(), String> {
     let [user, submitted, eligible, state, comment] = line_of(text, job.id)?;
     if user.parse() != Ok(job.user) || time(submitted) != Some(job.submitted_s) {
@@ -173,7 +185,7 @@ pub fn confirm(text: &str, job: &QueuedJob) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads what squeue wrote in [`END_FORMAT`]; none while the job has not ended.
+/// Reads what squeue wrote of a job in [`END_FORMAT`]; none: it has not ended.
 ///
 /// # Errors
 /// When it is no line of this job, or a field is no time.
@@ -192,7 +204,7 @@ pub fn parse_ended(text: &str, job: u64) -> Result<Option<EndedJob>, String> {
     Ok(Some(EndedJob { ended_well, elapsed_s }))
 }
 
-/// Reads what squeue wrote in [`PRIORITY_FORMAT`].
+/// Reads the priority of a job that squeue wrote in [`PRIORITY_FORMAT`].
 ///
 /// # Errors
 /// When it is no line of this job, or no number.
@@ -201,8 +213,8 @@ pub fn parse_priority(text: &str, job: u64) -> Result<u64, String> {
     priority.parse().map_err(|_| format!("'{}' is no priority", priority.escape_debug()))
 }
 
-/// The fields of the line of a job, each followed by `|`, without its number, which comes first. A job of several
-/// parts has a line for each, with a number of its own.
+/// The fields of a job's line, each of which ends with `|`, without the first, its number. A job of several parts has a
+/// line for each of them, with a number of its own.
 fn line_of<const FIELDS: usize>(text: &str, job: u64) -> Result<[&str; FIELDS], String> {
     let mut of_job = text.lines().filter_map(|line| match line.split_once('|') {
         Some((id, fields)) if id.trim().parse() == Ok(job) => Some(fields),
@@ -252,7 +264,7 @@ fn parse<T>(
     (all, errors)
 }
 
-/// Slurm counts CPUs and nodes in 32 bits, so that sums of them fit here.
+/// A count of CPUs or nodes; Slurm has 32 bits for them, so that sums fit here.
 fn size(count: u64) -> Option<usize> {
     u32::try_from(count).ok().and_then(|count| usize::try_from(count).ok())
 }

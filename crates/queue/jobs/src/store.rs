@@ -1,10 +1,14 @@
 //! Observations in a file.
 //!
 //! # Approach
-//! One JSON file with its format's version, replaced as a whole: a draft is written, flushed to the disk
-//! and renamed, so that a crash leaves the old or the new one. Two that write take turns by a lock on a
-//! file next to it, and each adds to what the other wrote ([`Store::update`]). What is kept is bounded by
-//! [`Observations`]; a file that is longer than any of ours is refused unread.
+//! One JSON file, which names the version of its format, is replaced as a whole: a draft is written, flushed to the
+//! disk and renamed, so that a crash leaves either the old file or the new one. Writers take turns by a lock on a file
+//! next to it, and each adds to what the others wrote. [`Observations`] bounds what is kept; a file that is longer than
+//! any that was written here is refused unread.
+//!
+//! ```text
+//! update(add): lock ─▶ read the file ─▶ add ─▶ write and flush a draft ─▶ rename it ─▶ unlock
+//! ```
 //!
 //! # Properties
 //! - What was written is read (`what_was_written_is_read`).
@@ -21,27 +25,27 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use symbiont_safe_open::output;
 
-use crate::observed::{Observations, ProgramKey, ProgramRecord};
+use crate::{Observations, ProgramKey, ProgramRecord};
 
-/// Of the format.
+/// The version of the format.
 const VERSION: u32 = 1;
-/// A longer file is not one of ours.
+/// A longer file was not written here.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Why observations cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file system says no.
+    /// The file system refuses.
     #[error("cannot {what} {path}: {source}")]
     Io {
         /// What was tried.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's reason.
         source: io::Error,
     },
-    /// It is not what was written.
+    /// It does not hold what was written.
     #[error("{path} holds no observations of programs: {why}; remove it, and they are learnt anew")]
     Malformed {
         /// The file.
@@ -122,7 +126,7 @@ impl Store {
         Ok(Observations::from_records(contents.programs))
     }
 
-    /// Adds to what is kept, and gives all of it.
+    /// Adds to what is kept, and gives all that is kept then.
     ///
     /// # Errors
     /// As [`Store::read`], and when the file cannot be written.

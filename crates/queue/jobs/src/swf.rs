@@ -2,14 +2,14 @@
 //! parallel job schedulers*, JSSPP 1999; version 2.2 as the Parallel Workloads Archive defines it).
 //!
 //! # Approach
-//! A line is a comment, which begins with `;`, or a job: 18 numbers between blanks, of which −1 stands for what is
-//! not known. A file with a line that is neither is refused, with the numbers of such lines. Lines that are
-//! well formed and no whole run are left out and counted ([`LeftOut`]): jobs that never ran, and the parts of
-//! jobs that were checkpointed, which a line of the whole job precedes.
+//! A line is either a comment, which begins with `;`, or a job: 18 numbers between blanks, where −1 stands for what is
+//! not known. A file with a line that is neither is refused, and such lines are named. Lines that are well formed but
+//! no whole run are counted and left out ([`OmittedLines`]): jobs that never ran, and the parts of checkpointed jobs,
+//! which follow a line of the whole job.
 //!
 //! # Terms and units
-//! Times in seconds from the start of the log. *Processors*: those that a job was given, else those that it asked
-//! for.
+//! Times are in seconds from the start of the log. *Processors*: those that a job was given; if that is not known,
+//! those that it asked for.
 //!
 //! # Properties
 //! - What is written is read (`what_is_written_is_read`), and each bad line is named
@@ -18,9 +18,9 @@
 
 /// Fields of a job.
 const FIELDS: usize = 18;
-/// Jobs of a log; the largest of the archive has about two million.
+/// The most jobs of a log; the largest of the archive has about two million.
 const MOST_JOBS: usize = 8_000_000;
-/// Bad lines that are named.
+/// How many bad lines are named.
 const MOST_ERRORS: usize = 8;
 /// Longest time, seconds: 30 years.
 const MOST_TIME_S: f64 = 1e9;
@@ -42,12 +42,12 @@ pub struct LoggedJob {
     pub requested_s: Option<f64>,
 }
 
-/// Jobs that are not in a [`Log`].
+/// Lines that are well formed and no whole run, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Without a run time, or with none above 0: cancelled before they started.
+pub struct OmittedLines {
+    /// Jobs without a run time above 0: cancelled before they started.
     pub never_ran: usize,
-    /// Without processors.
+    /// Jobs without processors.
     pub no_processors: usize,
     /// Parts of checkpointed jobs.
     pub parts: usize,
@@ -58,8 +58,8 @@ pub struct LeftOut {
 pub struct Log {
     /// The jobs that ran, in the order of the file.
     pub jobs: Vec<LoggedJob>,
-    /// The others.
-    pub left_out: LeftOut,
+    /// The lines that are left out.
+    pub left_out: OmittedLines,
 }
 
 /// Lines that are no jobs.
@@ -211,13 +211,13 @@ mod tests {
         let first = LoggedJob { requested_s: Some(200.0), ..logged(1, 0.0, 100.0, 1) };
         let fourth = LoggedJob { requested_s: Some(80.0), ..logged(4, 40.0, 70.0, 8) };
         assert_eq!(log.jobs, [first, logged(2, 30.0, 50.0, 16), fourth]);
-        assert_eq!(log.left_out, LeftOut { never_ran: 1, no_processors: 1, parts: 1 });
+        assert_eq!(log.left_out, OmittedLines { never_ran: 1, no_processors: 1, parts: 1 });
         assert_eq!(read(""), Ok(Log::default()));
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let log = Log { left_out: LeftOut::default(), ..read(HANDWRITTEN).unwrap() };
+        let log = Log { left_out: OmittedLines::default(), ..read(HANDWRITTEN).unwrap() };
         assert_eq!(read(&written(&log)), Ok(log));
     }
 

@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use symbiont_topology::CoreKind;
 
-use super::knowledge::{Knowledge, Origin};
-use super::row::{Belief, Kind, Row};
+use super::row::{Belief, Kind, Origin, Row};
 
 /// Programs that are kept.
 const MOST_PROGRAMS: usize = 256;
@@ -58,13 +57,11 @@ impl LearnedPairs {
     }
 
     /// What is known now, and of programs that did not run what was known before.
-    pub(super) fn of(known: &Knowledge, before: &Self) -> Self {
+    pub(super) fn of(known: &[(&Origin, Kind, &Row)], before: &Self) -> Self {
         let names: BTreeMap<Kind, &str> =
-            known.origins().map(|((name, _), kind)| (kind, name.as_str())).collect();
-        let mut programs: Vec<LearnedProgram> = known
-            .origins()
-            .filter_map(|(origin, kind)| program(known.row(kind)?, origin, &names))
-            .collect();
+            known.iter().map(|((name, _), kind, _)| (*kind, name.as_str())).collect();
+        let mut programs: Vec<LearnedProgram> =
+            known.iter().filter_map(|(origin, _, row)| program(row, origin, &names)).collect();
         for old in &before.programs {
             let is_it =
                 |new: &&mut LearnedProgram| (&new.program, new.core) == (&old.program, old.core);

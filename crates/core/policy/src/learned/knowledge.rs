@@ -24,10 +24,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use symbiont_machine::ThreadId;
-use symbiont_topology::CoreKind;
 
 use super::before::{Index, LearnedPairs};
-use super::row::{Belief, Kind, OneWay, Row};
+use super::row::{Belief, Kind, OneWay, Origin, Row};
 use super::scale::{Scales, Stay};
 
 /// ln of the share of its speed that a thread keeps next to one co-runner, before anything is known.
@@ -44,9 +43,6 @@ const SAME_SHARE: f64 = 0.1;
 const PHASES: usize = 4;
 /// Kinds of programs that do not run that are remembered.
 const MOST_ABSENT: usize = 256;
-
-/// A program on cores of one type.
-pub(super) type Origin = (String, CoreKind);
 
 /// A thread in a quantum.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,17 +109,17 @@ impl Knowledge {
 
     /// What is known now, for the next time.
     pub fn learned(&self) -> LearnedPairs {
-        LearnedPairs::of(self, &self.before)
+        let rows = self
+            .programs
+            .iter()
+            .filter_map(|(origin, kind)| Some((origin, *kind, self.rows.get(kind)?)));
+        LearnedPairs::of(&rows.collect::<Vec<_>>(), &self.before)
     }
 
-    /// The programs that are known, with their kinds.
-    pub fn origins(&self) -> impl Iterator<Item = (&Origin, Kind)> {
-        self.programs.iter().map(|(origin, kind)| (origin, *kind))
-    }
-
-    /// What is known of the speeds of a kind.
-    pub fn row(&self, kind: Kind) -> Option<&Row> {
-        self.rows.get(&kind)
+    /// How many programs are known.
+    #[cfg(test)]
+    pub fn programs(&self) -> usize {
+        self.programs.len()
     }
 
     /// These threads are there now, each of a program; others are gone.

@@ -12,6 +12,10 @@
 //! become negative and rows stay bounded (`rows_stay_bounded_and_sound`).
 
 use symbiont_machine::ThreadId;
+use symbiont_topology::CoreKind;
+
+/// A program on cores of one type.
+pub(super) type Origin = (String, CoreKind);
 
 /// Threads that slow others down, and are slowed down, alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -265,7 +265,7 @@ fn programs_of_two_users_are_learned_apart() {
         let mut bench = Bench { users, ..Bench::new("core:4 smt:2", &[0; 8], takes.clone(), 1) };
         let mut policy = policy(1);
         bench.step(&mut policy);
-        policy.known.origins().count()
+        policy.known.programs()
     };
     assert_eq!([None, Some(1), Some(2)].map(kinds), [1, 1, 2]);
     // So are two executables of one name, and one executable under several names is learned as one.
@@ -277,7 +277,7 @@ fn programs_of_two_users_are_learned_apart() {
         }
         let mut policy = policy(1);
         bench.step(&mut policy);
-        policy.known.origins().count()
+        policy.known.programs()
     };
     assert_eq!((of(Some(3), None), of(Some(1), Some("a")), of(None, Some("a"))), (3, 1, 8));
 }

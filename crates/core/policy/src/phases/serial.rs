@@ -59,7 +59,7 @@ impl SerialThreads {
             .iter()
             .map(|t| (t.id, self.known.get(&t.id).copied().unwrap_or(newcomer)))
             .collect();
-        queue.retain(|t| t.stage.is_settled());
+        queue.retain(|t| t.lifecycle.is_settled());
         let cores = cores(view);
         let fastest = fastest(&cores);
         let wants = |t: &ThreadView<'_>| {

@@ -23,7 +23,7 @@ impl Foreseen {
     /// Of the threads that ran, in the view that was decided on last.
     pub fn new(symbiosis: &Symbiosis, estimates: &Estimates, view: &View<'_>) -> Self {
         let chosen = |(_, thread): &(usize, &crate::ThreadView<'_>)| {
-            !estimates.is_empty() && thread.stage.is_settled() && ran(thread)
+            !estimates.is_empty() && thread.lifecycle.is_settled() && ran(thread)
         };
         let (threads, ids): (Vec<usize>, Vec<ThreadId>) = (view.threads.iter().enumerate())
             .filter(chosen)

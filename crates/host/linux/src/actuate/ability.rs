@@ -68,7 +68,7 @@ impl Privilege {
 
     /// Could a thread with this nice value be brought back from `SCHED_IDLE`?
     #[must_use]
-    pub fn can_end_waiting(&self, process: u32, nice: i8) -> bool {
+    pub fn can_end_idle_class(&self, process: u32, nice: i8) -> bool {
         self.capable || floor_of(process).is_some_and(|floor| floor <= nice)
     }
 }
@@ -95,7 +95,7 @@ pub struct Abilities {
     /// Making a thread more urgent.
     pub boost: Ability,
     /// Making a thread run only when no other thread is ready.
-    pub waiting: Ability,
+    pub idle_class: Ability,
 }
 
 impl Abilities {
@@ -110,14 +110,14 @@ impl Abilities {
         let all = Self {
             affinity: affinity_ability(online),
             boost: boost_ability(privilege, grouping),
-            waiting: waiting_ability(privilege, grouping),
+            idle_class: idle_class_ability(privilege, grouping),
         };
         let Some(name) = scheduler else { return all };
         let unheeded = Ability::Absent(no_priority_under(name));
         Self {
             affinity: placing_under(name, all.affinity),
             boost: unheeded.clone(),
-            waiting: unheeded,
+            idle_class: unheeded,
         }
     }
 }
@@ -151,7 +151,7 @@ pub fn boost_ability(privilege: Privilege, grouping: Grouping) -> Ability {
 
 /// Can a thread be made to run only when no other thread is ready, and be restored?
 #[must_use]
-fn waiting_ability(privilege: Privilege, grouping: Grouping) -> Ability {
+fn idle_class_ability(privilege: Privilege, grouping: Grouping) -> Ability {
     match privilege {
         Privilege { capable: true, .. } => between(grouping),
         Privilege { floor, .. } if floor <= 0 => Ability::Partial(format!(
@@ -186,7 +186,7 @@ mod tests {
     fn an_ordinary_user_cannot_boost_and_the_message_names_the_remedy() {
         let why = boost_ability(ORDINARY, Grouping::None).why().unwrap().to_owned();
         assert!(why.contains("CAP_SYS_NICE") && why.contains("limits.conf"), "{why}");
-        assert!(!waiting_ability(ORDINARY, Grouping::None).exists());
+        assert!(!idle_class_ability(ORDINARY, Grouping::None).exists());
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         let under = Abilities::new(4, root, Grouping::None, Some("rusty"));
         assert!(under.affinity.exists() && under.affinity != Ability::Full);
         assert!(under.boost.why().unwrap().contains("rusty"));
-        assert!(!under.boost.exists() && !under.waiting.exists());
+        assert!(!under.boost.exists() && !under.idle_class.exists());
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(floor(None), -20);
         let limited = Privilege { floor: -10, ..ORDINARY };
         assert!(boost_ability(limited, Grouping::None).why().unwrap().contains("-10"));
-        assert!(waiting_ability(limited, Grouping::None).exists());
+        assert!(idle_class_ability(limited, Grouping::None).exists());
     }
 
     #[test]

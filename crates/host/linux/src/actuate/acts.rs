@@ -6,12 +6,12 @@ use symbiont_machine::{Outcome, Priority, Target};
 use symbiont_topology::CpuSet;
 
 use super::ability::MOST_URGENT;
-use super::actuator::{State, allowed_of};
 use super::applied_state::Entry;
-use super::journal_state::Present;
-use super::kernel::{Class, ThreadError, ThreadKey};
 use super::restoring::check_after;
 use super::settings::{AppliedSettings, Mask, chosen_nice, comes_from, is_saved};
+use super::state::{State, allowed_of};
+use super::thread::Present;
+use super::thread::{Class, ThreadError, ThreadKey};
 
 /// Why an act ended early.
 pub(super) struct Ended(pub Outcome);
@@ -107,9 +107,9 @@ impl State {
             }
             (saved.nice, applied.nice) = (chosen, None);
         }
-        if !applied.waiting || now.class != Class::Idle {
+        if !applied.idle_class || now.class != Class::Idle {
             (saved.class, saved.reset_on_fork) = (now.class, now.reset_on_fork);
-            applied.waiting = false;
+            applied.idle_class = false;
         }
         let entry = self.entry(key)?;
         if saved != entry.saved {
@@ -172,10 +172,10 @@ impl State {
         if wanted == before {
             return Ok(());
         }
-        if wanted.nice.is_some() || wanted.waiting {
+        if wanted.nice.is_some() || wanted.idle_class {
             self.priorities_act(Some(key.process)).map_err(refused)?;
         }
-        if wanted.waiting && !self.privilege.can_end_waiting(key.process, nice) {
+        if wanted.idle_class && !self.privilege.can_end_idle_class(key.process, nice) {
             return Err(refused(
                 "it could not be taken out of SCHED_IDLE again without CAP_SYS_NICE \
                  or a higher RLIMIT_NICE",
@@ -185,13 +185,13 @@ impl State {
         let tick = self.kernel.now_ticks();
         let mut done = before.clone();
         let acted = (|| -> Result<(), ThreadError> {
-            if wanted.waiting != before.waiting {
+            if wanted.idle_class != before.idle_class {
                 self.kernel.set_class(
                     key,
-                    if wanted.waiting { Class::Idle } else { class },
+                    if wanted.idle_class { Class::Idle } else { class },
                     reset,
                 )?;
-                done.waiting = wanted.waiting;
+                done.idle_class = wanted.idle_class;
             }
             if wanted.nice != before.nice {
                 self.kernel.set_nice(key, wanted.nice.unwrap_or(nice))?;
@@ -220,7 +220,7 @@ impl State {
         let entry = self.entry(key)?;
         let mut applied = entry.applied().clone();
         let nice_is_ours = now.nice == applied.nice.unwrap_or(entry.saved.nice);
-        let class_is_ours = match applied.waiting {
+        let class_is_ours = match applied.idle_class {
             true => now.class == Class::Idle,
             false => now.class == entry.saved.class,
         };
@@ -239,7 +239,7 @@ impl State {
         entry.saved.nice = chosen;
         if !class_is_ours {
             entry.saved.class = now.class;
-            applied.waiting = false;
+            applied.idle_class = false;
         }
         self.accept_foreign(key, &applied)
     }
@@ -288,12 +288,12 @@ fn within_allowed(target: &Target, allowed: &CpuSet) -> Result<Option<CpuSet>, E
 
 /// What shall be applied on a thread for a priority.
 fn wanted(entry: &Entry, priority: Priority, most_urgent: i8) -> Result<AppliedSettings, Ended> {
-    let own = AppliedSettings { nice: None, waiting: false, ..entry.applied().clone() };
+    let own = AppliedSettings { nice: None, idle_class: false, ..entry.applied().clone() };
     match (priority, entry.saved.class) {
         (Priority::Normal, _) => Ok(own),
         (_, Class::Special) => Err(refused("real-time and deadline threads are never touched")),
         (Priority::Idle, Class::Idle) => Ok(own),
-        (Priority::Idle, _) => Ok(AppliedSettings { waiting: true, ..own }),
+        (Priority::Idle, _) => Ok(AppliedSettings { idle_class: true, ..own }),
         (Priority::Boosted(_), Class::Idle) => {
             Err(refused("the user lets it run only when no other thread is ready (SCHED_IDLE)"))
         }

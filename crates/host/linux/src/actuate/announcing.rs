@@ -1,10 +1,10 @@
 //! What goes into the journal before an act, and how the journal is kept short and in place.
 
-use super::actuator::State;
 use super::journal::Line;
-use super::kernel::ThreadKey;
 use super::settings::{AppliedSettings, Saved};
+use super::state::State;
 use super::state_dir::StateDirError;
+use super::thread::ThreadKey;
 
 impl State {
     /// Writes to the journal what a thread had, unless that is there, and what

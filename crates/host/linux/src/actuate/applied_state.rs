@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use symbiont_topology::CpuSet;
 
-use super::exec::EXEC_LASTS;
-use super::journal_state::{Explained, Present};
-use super::kernel::{Class, ThreadKey};
-use super::settings::{AppliedSettings, Mask, Saved, chosen_nice, comes_from};
+use super::inheritance::{Change, Explained, Newborn, Repair, SLACK};
+use super::settings::{AppliedSettings, Saved};
+use super::thread::ThreadKey;
 
 /// Changes of one thread that are remembered for its children.
 const HISTORY: usize = 16;
@@ -22,9 +21,10 @@ const HISTORY: usize = 16;
 const REMEMBERED: usize = 1024;
 /// When a thread was born that was gone before it could be read.
 pub(super) const UNKNOWN: u64 = 0;
-/// Births and changes are stamped in clock ticks by different readers of the
-/// clock, so that they may be one tick apart.
-const SLACK: u64 = 1;
+/// For so many clock ticks after a thread was missed, an exec that it called may still be
+/// reported: ten seconds at the usual 100 ticks. Loading a program takes milliseconds; without
+/// the proc connector it is found with the next sample.
+pub(super) const EXEC_LASTS: u64 = 1000;
 
 /// One adopted thread.
 #[derive(Debug, Clone)]
@@ -45,24 +45,6 @@ pub(super) struct Entry {
     applied: AppliedSettings,
     /// In order of time; before the first, nothing was applied.
     history: VecDeque<Change>,
-}
-
-/// What was applied on a thread from a tick on, and what was saved then.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
-    pub since: u64,
-    pub applied: AppliedSettings,
-    pub saved: Saved,
-    /// Did the thread get it at its birth, from its maker?
-    pub inherited: bool,
-}
-
-impl Change {
-    /// Could a thread that was born at a tick have inherited it? No act comes before it is
-    /// announced, but it can come later.
-    pub fn may_be_inherited(&self, born: u64) -> bool {
-        self.since <= born.saturating_add(SLACK)
-    }
 }
 
 impl Entry {
@@ -103,7 +85,7 @@ impl Entry {
             self.saved.nice = other.saved.nice;
         }
         if !own.class && others.class {
-            applied.waiting = other.applied.waiting;
+            applied.idle_class = other.applied.idle_class;
             self.saved.class = other.saved.class;
             self.saved.reset_on_fork = other.saved.reset_on_fork;
         }
@@ -172,108 +154,6 @@ impl Entry {
 
     fn was_ever_changed(&self) -> bool {
         !self.history.is_empty()
-    }
-}
-
-/// What a newborn has.
-#[derive(Debug, Clone)]
-pub(super) struct Newborn {
-    pub mask: CpuSet,
-    pub nice: i8,
-    pub class: Class,
-    pub born: u64,
-}
-
-impl Newborn {
-    pub fn new(key: ThreadKey, now: &Present) -> Self {
-        Self { mask: now.mask.clone(), nice: now.nice, class: now.class, born: key.born }
-    }
-}
-
-/// What a newborn inherited from us and shall have instead.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Repair {
-    pub mask: Option<Mask>,
-    pub nice: Option<i8>,
-    pub class: Option<Class>,
-    /// With a mask: the one that it inherited, of which it shows what the cpuset leaves.
-    pub carried: Option<CpuSet>,
-}
-
-impl Repair {
-    /// What of ours a newborn carries, if its maker had `applied` at its
-    /// birth and `saved` before us.
-    pub fn of(
-        newborn: &Newborn,
-        applied: &AppliedSettings,
-        saved: &Saved,
-        cpuset: &CpuSet,
-    ) -> Self {
-        let narrow = |set: &CpuSet| {
-            // The kernel remembers a mask that looks like the whole cpuset, or of which nothing is
-            // left, for when the cpuset grows. To write all ones is harmless if that was not
-            // inherited.
-            let is_hidden = set.is_disjoint(cpuset) || cpuset.is_subset(set);
-            (newborn.mask != *cpuset || (is_hidden && saved.mask == Mask::All))
-                && comes_from(&newborn.mask, set, &saved.mask, cpuset)
-        };
-        let differs = |nice: &i8| *nice == newborn.nice && saved.nice != newborn.nice;
-        let carried = applied.mask.clone().filter(narrow);
-        Self {
-            mask: carried.is_some().then(|| saved.mask.clone()),
-            carried,
-            nice: applied.nice.as_ref().is_some_and(differs).then_some(saved.nice),
-            class: (applied.waiting && newborn.class == Class::Idle).then_some(saved.class),
-        }
-    }
-
-    /// The same, with a nice value that a newborn of more urgent ones than usual has counted from one of these, where
-    /// none explains it.
-    pub fn or_counted<'a>(
-        mut self,
-        newborn: &Newborn,
-        mut inherited: impl Iterator<Item = (&'a AppliedSettings, &'a Saved)>,
-    ) -> Self {
-        if self.nice.is_none() && newborn.nice < 0 {
-            self.nice = inherited.find_map(|(applied, saved)| {
-                let chosen = chosen_nice(saved.nice, applied.nice, newborn.nice);
-                (saved.nice >= 0 && chosen != newborn.nice).then_some(chosen)
-            });
-        }
-        self
-    }
-
-    pub fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// The other one if it explains more of what the newborn has, and what only the lesser one
-    /// explains. Of two that explain as much, the one with the narrower mask: a thread that is not
-    /// distinguished from another shall not be widened.
-    pub fn or_better(self, other: Self) -> Self {
-        let is_narrower = match (&self.mask, &other.mask) {
-            (Some(Mask::All), Some(Mask::Cpus(_))) => true,
-            (Some(Mask::Cpus(own)), Some(Mask::Cpus(other))) => {
-                own != other && other.is_subset(own)
-            }
-            _ => false,
-        };
-        let (own_weight, weight) = (self.weight(), other.weight());
-        let is_better = weight > own_weight || (weight == own_weight && is_narrower);
-        let (mut better, less) = if is_better { (other, self) } else { (self, other) };
-        if better.mask.is_none() {
-            (better.mask, better.carried) = (less.mask, less.carried);
-        }
-        better.nice = better.nice.or(less.nice);
-        better.class = better.class.or(less.class);
-        better
-    }
-
-    fn weight(&self) -> usize {
-        [self.mask.is_some(), self.nice.is_some(), self.class.is_some()]
-            .into_iter()
-            .filter(|explained| *explained)
-            .count()
     }
 }
 
@@ -500,7 +380,7 @@ impl AppliedState {
         let is_whole = |set: &CpuSet| mask.is_some_and(|mask| set != mask && set.is_subset(mask));
         let mut ever = self.makers(process, 0).flat_map(|(_, entry)| entry.ever());
         ever.any(|Change { applied: f, .. }| {
-            f.nice.is_some() || f.waiting || f.mask.as_ref().is_some_and(|set| !is_whole(set))
+            f.nice.is_some() || f.idle_class || f.mask.as_ref().is_some_and(|set| !is_whole(set))
         })
     }
 

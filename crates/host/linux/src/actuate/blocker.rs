@@ -131,7 +131,7 @@ mod tests {
 
     fn runs_on(blocker: &Blocker) -> PuId {
         let number = blocker.number.as_raw_nonzero().get().unsigned_abs();
-        let facts = super::super::kernel::facts(std::process::id(), number).unwrap().unwrap();
+        let facts = super::super::syscalls::facts(std::process::id(), number).unwrap().unwrap();
         facts.on.unwrap()
     }
 

@@ -77,7 +77,7 @@ impl Cgroups {
         if mounts_changed || online != self.online {
             *self = Self::find(online);
         } else if self.read_cpuset(&self.own.0).is_none() {
-            self.own.1 = super::kernel::widest_mask().unwrap_or_default();
+            self.own.1 = super::syscalls::widest_mask().unwrap_or_default();
         }
     }
 
@@ -104,7 +104,7 @@ impl Cgroups {
                 .is_ok_and(|name| name == Path::new(FIRST_NAMESPACE)),
             own: (
                 cpuset_path(std::process::id()).unwrap_or_default(),
-                super::kernel::widest_mask().unwrap_or_default(),
+                super::syscalls::widest_mask().unwrap_or_default(),
             ),
             online,
         }
@@ -309,8 +309,8 @@ mod tests {
     fn the_cpuset_of_this_process_holds_its_mask() {
         let cgroups = Cgroups::discover(&HostTopology::read().unwrap());
         let me = std::process::id();
-        let key = super::super::kernel::facts(me, me).unwrap().unwrap().key;
-        let mask = super::super::kernel::mask(key).unwrap();
+        let key = super::super::syscalls::facts(me, me).unwrap().unwrap().key;
+        let mask = super::super::syscalls::mask(key).unwrap();
         assert!(mask.is_subset(&cgroups.cpuset(me)));
         assert!(cgroups.group(me).is_some());
     }

@@ -27,16 +27,13 @@ use std::cmp::Reverse;
 use symbiont_machine::{Priority, Target};
 use symbiont_topology::CpuSet;
 
-use super::actuator::{State, allowed_of, record_of};
 use super::applied_state::Entry;
-use super::journal_state::{Present, ThreadRecord};
-use super::kernel::{Kernel, ThreadKey};
+use super::journal_state::ThreadRecord;
+use super::restoring::caller;
 use super::settings::{Mask, chosen_nice};
-
-/// For so many clock ticks after a thread was missed, an exec that it called may still be
-/// reported: ten seconds at the usual 100 ticks. Loading a program takes milliseconds; without
-/// the proc connector it is found with the next sample.
-pub(super) const EXEC_LASTS: u64 = 1000;
+use super::state::{State, allowed_of, record_of};
+use super::thread::Present;
+use super::thread::ThreadKey;
 
 impl State {
     /// A process replaced its program. `candidates` are its threads whose end was not reported
@@ -163,7 +160,7 @@ impl State {
         }
         if !explained.class {
             (entry.saved.class, entry.saved.reset_on_fork) = (now.class, now.reset_on_fork);
-            applied.waiting = false;
+            applied.idle_class = false;
         }
         entry.allowed = allowed_of(&entry.saved, &self.known_cpuset(key.process));
         let is_news = key != was || !explained.is_all();
@@ -187,23 +184,4 @@ impl State {
             let _ = self.set_priority(leader, Priority::Normal);
         }
     }
-}
-
-/// The record of the thread whose exec explains best what a leader has now, if it carries
-/// something of ours and explains more than the leader's `own` record does. Only threads that are
-/// gone can have called it.
-pub(super) fn caller<'a>(
-    kernel: &dyn Kernel,
-    own: Option<&ThreadRecord>,
-    others: impl Iterator<Item = (&'a ThreadKey, &'a ThreadRecord)>,
-    now: &Present,
-    cpuset: &CpuSet,
-) -> Option<(&'a ThreadKey, &'a ThreadRecord)> {
-    let own = own.map_or(0, |record| record.explains(now, cpuset).weight());
-    others
-        .map(|(key, record)| (record.explains(now, cpuset), key, record))
-        .filter(|(explained, ..)| explained.ours > 0 && explained.weight() > own)
-        .filter(|(_, key, _)| kernel.facts_of(**key).is_err())
-        .min_by_key(|(explained, ..)| Reverse(explained.weight()))
-        .map(|(_, key, record)| (key, record))
 }

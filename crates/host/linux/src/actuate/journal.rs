@@ -20,10 +20,11 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::journal_state::JournalState;
-use super::kernel::{ThreadKey, facts};
 use super::namespace::{self, FirstProcess, number_space};
 use super::settings::{AppliedSettings, Saved};
 use super::state_dir::{StateDir, StateDirError};
+use super::syscalls::facts;
+use super::thread::ThreadKey;
 use crate::birth::boot_id;
 
 const FORMAT: &str = "symbiont-journal";

@@ -5,11 +5,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use symbiont_topology::{CpuSet, PuId};
+use symbiont_topology::CpuSet;
 
-use super::applied_state::{Change, Newborn, Repair};
-use super::kernel::{Class, ThreadKey};
+use super::inheritance::Explained;
+use super::inheritance::{Change, Newborn, Repair};
 use super::settings::{AppliedSettings, Saved, chosen_nice, comes_from, is_saved};
+use super::thread::{Class, Present, ThreadKey};
 
 /// One thread that was changed, or was about to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,30 +27,6 @@ pub(super) struct ThreadRecord {
     pub may_lead: bool,
 }
 
-/// Which settings of a thread a record explains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Explained {
-    pub mask: bool,
-    pub nice: bool,
-    pub class: bool,
-    /// How many are ones that we applied, and not what the thread had before.
-    pub ours: usize,
-}
-
-impl Explained {
-    /// Are all three explained?
-    pub fn is_all(self) -> bool {
-        self.mask && self.nice && self.class
-    }
-
-    /// How well the record explains the thread. What we applied says more than what many threads
-    /// have anyway.
-    pub fn weight(self) -> usize {
-        let each = [self.mask, self.nice, self.class].map(usize::from).iter().sum::<usize>();
-        if self.is_all() { usize::MAX } else { each + 3 * self.ours }
-    }
-}
-
 /// All threads of one manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct JournalState {
@@ -59,18 +36,6 @@ pub(super) struct JournalState {
     pub records: BTreeMap<ThreadKey, ThreadRecord>,
     /// Threads whose inheritance was undone before.
     pub undone: BTreeSet<ThreadKey>,
-}
-
-/// What a thread has now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Present {
-    pub parent: u32,
-    pub mask: CpuSet,
-    pub nice: i8,
-    pub class: Class,
-    pub reset_on_fork: bool,
-    /// Where it runs or waits to run; none: it sleeps.
-    pub on: Option<PuId>,
 }
 
 /// What shall be done to one thread.
@@ -109,7 +74,7 @@ impl JournalState {
                     let (mask, nice) = (before.mask == saved.mask, before.nice == saved.nice);
                     applied.mask = applied.mask.take().filter(|_| mask);
                     applied.nice = applied.nice.filter(|_| nice);
-                    applied.waiting &= before.class == saved.class;
+                    applied.idle_class &= before.class == saved.class;
                 }
                 (now, ever)
             }
@@ -230,7 +195,7 @@ impl ThreadRecord {
                 repairs.foreign.push("nice value");
             }
         }
-        if current.iter().any(|f| f.waiting) && now.class != saved.class {
+        if current.iter().any(|f| f.idle_class) && now.class != saved.class {
             if now.class == Class::Idle {
                 repairs.repair.class = Some(saved.class);
             } else {
@@ -248,12 +213,12 @@ impl ThreadRecord {
         let mut masks = self.now.iter().filter_map(|f| f.mask.as_ref());
         let our_mask = masks.any(|set| comes_from(&now.mask, set, &saved.mask, cpuset));
         let our_nice = self.now.iter().any(|f| f.nice == Some(now.nice));
-        let our_class = now.class == Class::Idle && self.now.iter().any(|f| f.waiting);
+        let our_class = now.class == Class::Idle && self.now.iter().any(|f| f.idle_class);
         let ours = [(our_mask, own_mask), (our_nice, own_nice), (our_class, own_class)];
         Explained {
             mask: our_mask || (own_mask && self.may_have_now(|f| f.mask.is_none())),
             nice: our_nice || (own_nice && self.may_have_now(|f| f.nice.is_none())),
-            class: our_class || (own_class && self.may_have_now(|f| !f.waiting)),
+            class: our_class || (own_class && self.may_have_now(|f| !f.idle_class)),
             ours: ours.into_iter().filter(|(ours, own)| *ours && !own).count(),
         }
     }

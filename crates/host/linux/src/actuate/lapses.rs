@@ -26,9 +26,10 @@ use symbiont_machine::{Change, Move, Outcome, Target, ThreadId};
 use symbiont_topology::CpuSet;
 
 use super::acts::{Ended, mask_is_ours};
-use super::actuator::{Actuator, State};
-use super::kernel::ThreadKey;
+use super::actuator::Actuator;
 use super::settings::AppliedSettings;
+use super::state::State;
+use super::thread::ThreadKey;
 
 impl Actuator {
     /// The masks that lapsed since the last call: each with the move to the user's own mask, and

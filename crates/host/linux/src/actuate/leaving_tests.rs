@@ -12,7 +12,8 @@ use symbiont_topology::CpuSet;
 use super::ability::Privilege;
 use super::actuator::Actuator;
 use super::groups::{GroupKey, Grouping};
-use super::kernel::{Class, Facts, Kernel, ThreadError, ThreadKey};
+use super::kernel::Kernel;
+use super::thread::{Class, Facts, ThreadError, ThreadKey};
 
 const KEY: ThreadKey = ThreadKey { process: 20, thread: 20, born: 200 };
 

@@ -24,9 +24,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, fchmod};
 use serde::{Deserialize, Serialize};
 
-use super::kernel::{ThreadError, ThreadKey, facts, facts_of};
 use super::namespace::number_space;
 use super::state_dir::{StateDir, StateDirError, is_trusted};
+use super::syscalls::{facts, facts_of};
+use super::thread::{ThreadError, ThreadKey};
 
 const FOLDER: &str = "managers";
 const MOST_BYTES: u64 = 1 << 20;

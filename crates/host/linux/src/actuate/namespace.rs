@@ -13,7 +13,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::kernel::facts;
+use super::syscalls::facts;
 
 /// The kernel gives this number to the first PID namespace.
 const FIRST: &str = "pid:[4026531836]";

@@ -19,17 +19,17 @@
 //! root can restore it.
 
 use std::fs;
-use std::io;
 use std::sync::Arc;
 
 use symbiont_machine::{Outcome, Priority, Target};
 use symbiont_topology::CpuSet;
 
-use super::actuator::{State, after, allowed_of, saved_of};
-use super::applied_state::{Entry, Repair};
-use super::journal_state::Present;
-use super::kernel::{ThreadError, ThreadKey};
+use super::applied_state::Entry;
+use super::inheritance::Repair;
 use super::settings::AppliedSettings;
+use super::state::{State, after, allowed_of, saved_of};
+use super::thread::Present;
+use super::thread::{ThreadError, ThreadKey};
 
 /// Why a thread of such a process is not placed.
 pub(super) const NOT_PLACED: &str = "its process makes other processes, which could become \
@@ -80,7 +80,7 @@ impl State {
         let applied = AppliedSettings {
             mask: repair.carried.clone(),
             nice: repair.nice.is_some().then_some(now.nice),
-            waiting: repair.class.is_some(),
+            idle_class: repair.class.is_some(),
         };
         self.applied.insert(key, Entry::new(saved, Arc::clone(&allowed)));
         // Its own children inherited that too.
@@ -116,12 +116,6 @@ impl State {
             outcome => outcome,
         }
     }
-}
-
-/// Did the kernel refuse for lack of rights?
-pub(super) fn is_denied(error: &ThreadError) -> bool {
-    matches!(error, ThreadError::Kernel { source, .. }
-        if source.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// A process that has this passes it on, and none of its descendants becomes

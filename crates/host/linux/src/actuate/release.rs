@@ -6,10 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use super::actuator::{Actuator, State};
-use super::kernel::{ThreadKey, now_ticks};
+use super::actuator::Actuator;
 use super::restoring::RestoreReport;
 use super::settings::AppliedSettings;
+use super::state::State;
+use super::syscalls::now_ticks;
+use super::thread::ThreadKey;
 
 impl Actuator {
     /// Undoes what was changed on the threads of these processes, and on

@@ -9,9 +9,11 @@ use serde::Serialize;
 use symbiont_topology::HostTopology;
 
 use super::journal::{self, Found, JournalError, Left};
-use super::kernel::{Host, Kernel, ThreadKey, facts_of};
+use super::kernel::{Host, Kernel};
 use super::restoring::{RestoreReport, restore_threads};
 use super::state_dir::{StateDir, StateDirError};
+use super::syscalls::facts_of;
+use super::thread::ThreadKey;
 use super::trust::Trust;
 
 /// No user shall make root read without end. No journal that was kept bounded comes near this

@@ -1,15 +1,17 @@
 //! Restores what a [`JournalState`] says, on the machine as it is now.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
 use symbiont_topology::CpuSet;
 
-use super::applied_state::{Newborn, Repair};
-use super::exec::caller;
-use super::journal_state::{Found, JournalState, Present, ThreadRecord, descendants};
-use super::kernel::{Kernel, ThreadError, ThreadKey};
+use super::inheritance::{Newborn, Repair};
+use super::journal_state::{Found, JournalState, ThreadRecord, descendants};
+use super::kernel::Kernel;
+use super::thread::Present;
+use super::thread::{ThreadError, ThreadKey};
 use super::trust::Trust;
 
 /// Children can be born of parents that were not yet restored; each pass
@@ -179,6 +181,25 @@ fn caller_in<'a>(
         .of_process(leader.process)
         .filter(|(key, record)| **key != leader && key.born >= leader.born && record.may_lead);
     caller(kernel, own, others, now, cpuset).map(|(_, record)| record)
+}
+
+/// The record of the thread whose exec explains best what a leader has now, if it carries
+/// something of ours and explains more than the leader's `own` record does. Only threads that are
+/// gone can have called it.
+pub(super) fn caller<'a>(
+    kernel: &dyn Kernel,
+    own: Option<&ThreadRecord>,
+    others: impl Iterator<Item = (&'a ThreadKey, &'a ThreadRecord)>,
+    now: &Present,
+    cpuset: &CpuSet,
+) -> Option<(&'a ThreadKey, &'a ThreadRecord)> {
+    let own = own.map_or(0, |record| record.explains(now, cpuset).weight());
+    others
+        .map(|(key, record)| (record.explains(now, cpuset), key, record))
+        .filter(|(explained, ..)| explained.ours > 0 && explained.weight() > own)
+        .filter(|(_, key, _)| kernel.facts_of(**key).is_err())
+        .min_by_key(|(explained, ..)| Reverse(explained.weight()))
+        .map(|(_, key, record)| (key, record))
 }
 
 /// One pass over the machine; true if a descendant was restored.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use symbiont_topology::{CpuSet, ParseCpuSetError};
 
-use super::kernel::Class;
+use super::thread::Class;
 
 /// The highest nice value.
 const LEAST_URGENT: i8 = 19;
@@ -89,8 +89,8 @@ pub(super) struct AppliedSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nice: Option<i8>,
     /// Did we make it run only when no other thread is ready?
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub waiting: bool,
+    #[serde(rename = "waiting", default, skip_serializing_if = "std::ops::Not::not")]
+    pub idle_class: bool,
 }
 
 impl AppliedSettings {

@@ -36,8 +36,8 @@ use symbiont_topology::{CpuSet, PuId};
 
 use super::affinity;
 use super::blocker::Blocker;
-use super::kernel::is_at_realtime_priority;
 use super::settings::Mask;
+use super::syscalls::is_at_realtime_priority;
 
 /// After which time others are let run again.
 const LONG: Duration = Duration::from_micros(500);

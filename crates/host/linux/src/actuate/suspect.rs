@@ -30,9 +30,10 @@
 use symbiont_topology::CpuSet;
 
 use super::acts::mask_is_ours;
-use super::actuator::{Actuator, State};
-use super::exec::EXEC_LASTS;
-use super::kernel::ThreadKey;
+use super::actuator::Actuator;
+use super::applied_state::EXEC_LASTS;
+use super::state::{State, Suspect};
+use super::thread::ThreadKey;
 
 /// For how long a mask of ours is suspect when it is seen again, in clock ticks.
 const LASTS: u64 = EXEC_LASTS;
@@ -40,15 +41,6 @@ const LASTS: u64 = EXEC_LASTS;
 const DOUBTED_NS: u64 = 10_000_000_000;
 /// Most that are remembered until they are asked for.
 const MOST: usize = 64;
-
-/// A thread that set a mask of ours.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Suspect {
-    /// Which thread.
-    pub thread: ThreadKey,
-    /// The mask that it had set.
-    pub mask: CpuSet,
-}
 
 impl Actuator {
     /// The suspect masks that were undone since the last call.

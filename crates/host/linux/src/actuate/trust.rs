@@ -23,9 +23,10 @@ use std::io;
 use symbiont_topology::CpuSet;
 
 use super::ability::Privilege;
-use super::applied_state::Repair;
-use super::journal_state::Present;
-use super::kernel::{self, ThreadError, ThreadKey};
+use super::inheritance::Repair;
+use super::syscalls;
+use super::thread::Present;
+use super::thread::{ThreadError, ThreadKey};
 
 /// More ancestors than any process has.
 const MOST_ANCESTORS: usize = 4096;
@@ -78,7 +79,7 @@ fn own_thread(key: ThreadKey, now: &Present, repair: &Repair) -> Result<(), Stri
     if nice < now.nice && user.most_urgent(key.process) > nice {
         return Err(format!("its user may not give it the nice value {nice}"));
     }
-    if repair.class.is_some() && !user.can_end_waiting(key.process, nice) {
+    if repair.class.is_some() && !user.can_end_idle_class(key.process, nice) {
         return Err("its user may not change its scheduling class".to_owned());
     }
     Ok(())
@@ -118,7 +119,7 @@ fn descends_from(process: u32, owner: u32) -> bool {
     }
     let mut at = process;
     for _ in 0..MOST_ANCESTORS {
-        let Ok(Some(facts)) = kernel::facts(at, at) else { return false };
+        let Ok(Some(facts)) = syscalls::facts(at, at) else { return false };
         if [facts.parent, facts.session, facts.group].into_iter().any(is_owners) {
             return true;
         }
@@ -137,8 +138,8 @@ fn is_in_slice_of(owner: u32, cgroup: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernel::Class;
     use super::super::settings::Mask;
+    use super::super::thread::Class;
     use super::*;
 
     fn set(text: &str) -> CpuSet {
@@ -147,7 +148,7 @@ mod tests {
 
     fn this_thread() -> (ThreadKey, Present) {
         let me = std::process::id();
-        let key = kernel::facts(me, me).unwrap().unwrap().key;
+        let key = syscalls::facts(me, me).unwrap().unwrap().key;
         let now = Present {
             parent: 1,
             mask: set("1"),

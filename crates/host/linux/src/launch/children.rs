@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 
 use super::raw::{self, ForkError, Side};
-use super::relay::Signals;
+use super::signals::Signals;
 use super::{Command, ExecError, Job, JobStatus, LaunchError, Session, Status, inherited};
 
 const SET_UP: u8 = b's';

@@ -6,7 +6,8 @@ use std::os::fd::BorrowedFd;
 use super::children::{self, Prepared, Running};
 use super::handshake::Message;
 use super::manager::{self, Caller, Enrolled, Manager, Root};
-use super::relay::{Signals, relay};
+use super::relay::relay;
+use super::signals::Signals;
 use super::{Job, JobStatus, LaunchError, Notice, Timeouts, Unmanaged, raw};
 
 /// What became of supervised jobs.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tree::Seen;
+use super::seen::Seen;
 
 /// Which processes, and when they were born; none if that is not known.
 #[derive(Debug, Default)]

@@ -20,8 +20,8 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, RawDir, openat};
 use rustix::io::Errno;
 
+use super::seen::Seen;
 use super::stat::{Stat, number, parse_stat};
-use super::tree::Seen;
 
 /// Scans after which all processes are judged anew.
 const FRESH_EVERY: u32 = 16;

@@ -34,16 +34,7 @@ use symbiont_machine::ProgramId;
 use super::event::Event;
 use super::hook::{Birth, BirthHook, Exec, Moment};
 use super::released::Released;
-
-/// A living process as a scan saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub process: u32,
-    pub parent: u32,
-    pub session: u32,
-    pub born: u64,
-    pub stack: u64,
-}
+use super::seen::Seen;
 
 /// An enrolled thread, as it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use symbiont_topology::PuId;
 
 use super::event::Event;
 use super::hook::{Birth, BirthHook, Exec, Moment};
-use super::tree::{Seen, Tree};
+use super::seen::Seen;
+use super::tree::Tree;
 
 pub(super) const PROGRAM: ProgramId = ProgramId(3);
 pub(super) const ROOT: u32 = 100;

@@ -163,7 +163,7 @@ pub fn as_an_ordinary_user(state: &Path) {
         assert_refused(&priority(Priority::Boosted(10)), "CAP_SYS_NICE");
         assert_eq!(priority_of(id), before.1);
     }
-    if !abilities.waiting.exists() {
+    if !abilities.idle_class.exists() {
         assert_refused(&priority(Priority::Idle), "CAP_SYS_NICE");
         assert_eq!(priority_of(id), before.1);
     }

@@ -1,26 +1,26 @@
-//! The jobs, first in the order of the queue, among which partners are chosen.
+//! The first jobs in the order of the queue, among which partners are chosen.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::placing::Placing;
+use super::schedule::Schedule;
 use crate::{Job, Predict, Program, Reason, Rules};
 
-/// Jobs of one program and size cost the same: the first of them that fits stands for all.
+/// Jobs of one program and size cost the same, so the first of them that fits is considered for all.
 type Group = (Program, usize);
 
 fn group(job: &Job) -> Group {
     (job.program, job.slots.max(1))
 }
 
-/// The window over the queue; it slides on as jobs are taken.
+/// A window over the queue, which slides on as jobs are taken out of it.
 #[derive(Debug)]
 pub(super) struct Window<'a> {
     /// In the order of the queue.
     order: Vec<&'a Job>,
     rules: &'a Rules,
-    /// Places in the order, ascending.
+    /// The places of each group's jobs in the order, ascending.
     groups: BTreeMap<Group, VecDeque<usize>>,
-    /// Those that start, and those that fit nowhere.
+    /// Which jobs start, or fit nowhere.
     taken: Vec<bool>,
     /// The first that is not taken.
     first: usize,
@@ -64,19 +64,19 @@ impl<'a> Window<'a> {
         counts.into_iter().collect()
     }
 
-    /// Takes the job that costs least on a node, of those that fit there, and says why it is this one.
+    /// Takes the job out that costs least on a node, of those that fit there, and gives the reason.
     pub(super) fn pick<P: Predict>(
         &mut self,
         node: usize,
-        placing: &mut Placing<'_, P>,
+        schedule: &mut Schedule<'_, P>,
     ) -> Option<(&'a Job, Reason)> {
         let fits =
-            |place: &usize| self.order.get(*place).is_some_and(|job| placing.takes(node, job));
+            |place: &usize| self.order.get(*place).is_some_and(|job| schedule.takes(node, job));
         let first_of = |places: &VecDeque<usize>| places.iter().copied().find(fits);
         let fitting =
             self.groups.iter().filter_map(|(group, places)| Some((group.0, first_of(places)?)));
         let fitting: Vec<(Program, usize)> = fitting.collect();
-        let cost = |(program, place)| (placing.relative_cost(program, node), place);
+        let cost = |(program, place)| (schedule.relative_cost(program, node), place);
         let costs: Vec<(f64, usize)> = fitting.into_iter().map(cost).collect();
         let &(first_cost, first) = costs.iter().min_by_key(|(_, place)| *place)?;
         let by_cost =
@@ -110,7 +110,7 @@ impl<'a> Window<'a> {
         Some(job)
     }
 
-    /// Takes in as many jobs as the rules let it.
+    /// Takes in as many jobs as the rules allow.
     fn slide(&mut self) {
         while self.taken.get(self.first).is_some_and(|taken| *taken) {
             self.first += 1;

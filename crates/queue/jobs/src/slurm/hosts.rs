@@ -1,6 +1,6 @@
 //! Lists of nodes as Slurm writes them: `n1,rack[1-3,07-09]`.
 
-/// Nodes that a list may name.
+/// The most nodes that a list may name.
 pub const MOST_HOSTS: usize = 65_536;
 
 /// The nodes that a list names.
@@ -34,7 +34,7 @@ fn parts(list: &str) -> Result<Vec<&str>, String> {
     Ok(parts)
 }
 
-/// Names of one part: `a[1-2]b[3,4]` has four.
+/// Adds the names of one part: `a[1-2]b[3,4]` has four.
 fn expand(part: &str, all: &mut Vec<String>) -> Result<(), String> {
     let mut names = vec![String::new()];
     let mut rest = part;

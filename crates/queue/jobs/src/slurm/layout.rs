@@ -1,24 +1,31 @@
 //! Nodes, partitions and reservations, and which jobs a node can take.
 //!
-//! All of it is written by administrators, and read from lines of `Name=value` words, of which the first of a name
-//! counts: what people may write freely (`Reason`, `Comment`) comes last.
+//! Administrators write all of it. It is read from lines of words `Name=value`, of which the first with a name counts:
+//! what may hold anything (`Reason`, `Comment`) comes last.
 //!
-//! Slurm gives whole units of CPUs: cores where nodes are described by cores and threads, sockets with `CR_Socket`.
-//! What a node has free is counted in these.
+//! Slurm gives CPUs in whole units: cores where nodes are described by cores and threads, sockets with `CR_Socket`.
+//! What is free on a node is counted in these units.
+//!
+//! ```text
+//! a node could take a job := it is of the job's partition, and has its units of CPUs, memory, disk and features
+//! it takes it now := it has the memory free, and no reservation begins before the job ends by its limit
+//! ```
 //!
 //! # Properties
 //! - What jobs can have of a node is read (`nodes_are_read_with_what_jobs_can_have_of_them`).
 //! - Partitions that share or bound CPUs are left to Slurm
 //!   (`partitions_whose_cpus_are_not_one_jobs_alone_are_left_to_slurm`).
 
-use super::{LineError, Memory, QueuedJob, hosts, parse, size, time};
+mod lines;
+
+use super::{LineError, Memory, QueuedJob, config_value, parse};
 
 /// How Slurm gives CPUs and memory (`SelectTypeParameters`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// Whole sockets?
+    /// Does it give whole sockets?
     pub whole_sockets: bool,
-    /// Is memory given, too?
+    /// Does it count memory, too?
     pub with_memory: bool,
     /// Why nodes are left to Slurm.
     pub trouble: Option<String>,
@@ -29,7 +36,7 @@ pub struct Selection {
 pub struct Partition {
     /// Its name.
     pub name: String,
-    /// Memory of a job that asks for none.
+    /// The memory of a job that asks for none.
     pub default_memory: Memory,
     /// Why nodes are left to Slurm.
     pub trouble: Option<String>,
@@ -40,17 +47,17 @@ pub struct Partition {
 pub struct NodeState {
     /// Its name.
     pub name: String,
-    /// Where it is reached, by name or number.
+    /// Its address, by name or number.
     pub address: String,
-    /// CPUs that jobs can have.
+    /// How many CPUs jobs can have.
     pub cpus: usize,
-    /// CPUs that no job has; none where no job may start.
+    /// How many CPUs no job has; 0 where no job may start.
     pub idle: usize,
     /// May jobs start there?
     pub takes_jobs: bool,
-    /// CPUs of a core.
+    /// How many CPUs a core has.
     pub cpus_of_core: usize,
-    /// CPUs of a socket.
+    /// How many CPUs a socket has.
     pub cpus_of_socket: usize,
     /// Memory, MB.
     pub memory_mb: u64,
@@ -58,42 +65,39 @@ pub struct NodeState {
     pub memory_free_mb: u64,
     /// Space for temporary files, MB.
     pub disk_mb: u64,
-    /// What it has, by name.
+    /// The names of its features.
     pub features: Vec<String>,
     /// Its partitions.
     pub partitions: Vec<String>,
 }
 
-/// Nodes that are reserved.
+/// A reservation of nodes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reserved {
-    /// Which.
+pub struct Reservation {
+    /// Its nodes.
     pub nodes: Vec<String>,
     /// From when, seconds since 1970.
     pub from_s: f64,
 }
 
-/// What there is.
+/// The nodes of a cluster, and how Slurm gives them to jobs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Layout {
-    /// How it is given.
+    /// How CPUs and memory are given.
     pub selection: Selection,
     /// The partitions.
     pub partitions: Vec<Partition>,
     /// The nodes, by name.
     pub nodes: Vec<NodeState>,
-    /// What is reserved.
-    pub reserved: Vec<Reserved>,
+    /// The reservations.
+    pub reservations: Vec<Reservation>,
 }
 
 impl Selection {
-    /// Of `scontrol show config`.
+    /// Reads what `scontrol show config` wrote.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let value = |name: &str| {
-            let mut pairs = text.lines().filter_map(|line| line.split_once('='));
-            pairs.find(|(key, _)| key.trim() == name).map_or("", |(_, value)| value.trim())
-        };
+        let value = |name: &str| config_value(text, name).unwrap_or_default();
         let parameters = value("SelectTypeParameters").to_ascii_uppercase();
         let has = |name: &str| parameters.split(',').any(|one| one.trim() == name);
         let (kind, one_task) = (value("SelectType"), has("CR_ONE_TASK_PER_CORE"));
@@ -110,7 +114,7 @@ impl Selection {
         }
     }
 
-    /// CPUs that Slurm gives at least.
+    /// How many CPUs of a node Slurm gives at least.
     #[must_use]
     pub fn unit(&self, node: &NodeState) -> usize {
         if self.whole_sockets { node.cpus_of_socket.max(1) } else { node.cpus_of_core.max(1) }
@@ -121,7 +125,7 @@ impl Layout {
     /// Reads what `scontrol --oneliner show node` wrote.
     #[must_use]
     pub fn parse_nodes(text: &str) -> (Vec<NodeState>, Vec<LineError>) {
-        let (mut nodes, errors) = parse(text, "scontrol show node", node);
+        let (mut nodes, errors) = parse(text, "scontrol show node", lines::node);
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
         nodes.dedup_by(|a, b| a.name == b.name);
         (nodes, errors)
@@ -130,17 +134,21 @@ impl Layout {
     /// Reads what `scontrol --oneliner show partition` wrote.
     #[must_use]
     pub fn parse_partitions(text: &str) -> (Vec<Partition>, Vec<LineError>) {
-        parse(text, "scontrol show partition", partition)
+        parse(text, "scontrol show partition", lines::partition)
     }
 
-    /// Reads what `scontrol --oneliner show reservation` wrote: there are none, in words, too.
+    /// Reads what `scontrol --oneliner show reservation` wrote. A sentence says that there are none.
     #[must_use]
-    pub fn parse_reserved(text: &str) -> (Vec<Reserved>, Vec<LineError>) {
+    pub fn parse_reservations(text: &str) -> (Vec<Reservation>, Vec<LineError>) {
         let lines = text.lines().filter(|line| line.starts_with("ReservationName="));
-        parse(&lines.collect::<Vec<_>>().join("\n"), "scontrol show reservation", reserved)
+        parse(
+            &lines.collect::<Vec<_>>().join("\n"),
+            "scontrol show reservation",
+            lines::reservation,
+        )
     }
 
-    /// Why the node of a job is left to Slurm; none: it can be chosen.
+    /// Why the node of a job has to be left to Slurm; none: it can be chosen.
     #[must_use]
     pub fn trouble(&self, job: &QueuedJob) -> Option<String> {
         if let Some(other) = &job.needs.other {
@@ -175,16 +183,16 @@ impl Layout {
             && !needs.excluded.contains(&node.name)
     }
 
-    /// Does a node that could take a job have memory for it, and no reservation before its end?
+    /// Does a node that could take a job have memory for it now, and no reservation before the job's end?
     #[must_use]
     pub fn takes_now(&self, job: &QueuedJob, node: &NodeState, now_s: f64) -> bool {
         let ends_s = now_s + job.limit_s.unwrap_or(f64::INFINITY);
-        let reserved = |one: &Reserved| one.nodes.contains(&node.name) && one.from_s < ends_s;
+        let reserved = |one: &Reservation| one.nodes.contains(&node.name) && one.from_s < ends_s;
         let memory_mb = if self.selection.with_memory { self.memory_mb(job, node) } else { 0 };
-        memory_mb <= node.memory_free_mb && !self.reserved.iter().any(reserved)
+        memory_mb <= node.memory_free_mb && !self.reservations.iter().any(reserved)
     }
 
-    /// Memory of a node that Slurm gives a job, MB; where it gives none, what it looks for.
+    /// The memory of a node that Slurm gives a job, MB; where it does not count memory, how much there has to be.
     #[must_use]
     pub fn memory_mb(&self, job: &QueuedJob, node: &NodeState) -> u64 {
         let unit = self.selection.unit(node);
@@ -201,106 +209,4 @@ impl Layout {
         let all = if self.selection.with_memory { node.memory_mb } else { 0 };
         of(job.needs.memory).or_else(by_default).unwrap_or(all)
     }
-}
-
-/// The value of a word `Name=value`.
-fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
-}
-
-fn need<'a>(line: &'a str, name: &str) -> Result<&'a str, String> {
-    field(line, name).ok_or_else(|| format!("no field {name}"))
-}
-
-/// Names between commas; Slurm has `(null)` for none.
-fn names(list: &str) -> Vec<String> {
-    let some = list.split(',').filter(|name| !matches!(*name, "" | "(null)"));
-    some.map(str::to_owned).collect()
-}
-
-fn node(line: &str) -> Result<NodeState, String> {
-    let number = |name: &str| {
-        let text = need(line, name)?;
-        text.parse::<u64>().map_err(|_| format!("{name} '{}' is no number", text.escape_debug()))
-    };
-    let count = |name: &str| {
-        number(name).and_then(|count| size(count).ok_or_else(|| format!("{name} is too large")))
-    };
-    let name = need(line, "NodeName")?.to_owned();
-    if name.is_empty() {
-        return Err("a node without a name".to_owned());
-    }
-    let all = count("CPUTot")?;
-    let cpus = count("CPUEfctv").unwrap_or(all).min(all);
-    let takes_jobs = takes_jobs(need(line, "State")?);
-    let idle = if takes_jobs { cpus.saturating_sub(count("CPUAlloc")?) } else { 0 };
-    let sockets = count("Sockets").unwrap_or(1).max(1);
-    let cores = sockets.saturating_mul(count("CoresPerSocket").unwrap_or(1)).max(1);
-    let memory_mb = number("RealMemory").unwrap_or(0);
-    let memory_mb = memory_mb.saturating_sub(number("MemSpecLimit").unwrap_or(0));
-    Ok(NodeState {
-        address: field(line, "NodeAddr")
-            .filter(|text| !text.is_empty())
-            .unwrap_or(&name)
-            .to_owned(),
-        cpus,
-        idle,
-        takes_jobs,
-        // Where CPUs are cores, none has several.
-        cpus_of_core: (all / cores).max(1),
-        cpus_of_socket: (all / sockets).max(1),
-        memory_mb,
-        memory_free_mb: memory_mb.saturating_sub(number("AllocMem").unwrap_or(0)),
-        disk_mb: number("TmpDisk").unwrap_or(0),
-        features: names(field(line, "ActiveFeatures").unwrap_or_default()),
-        partitions: names(field(line, "Partitions").unwrap_or_default()),
-        name,
-    })
-}
-
-/// May jobs start on a node of this state? One that backfilling has planned takes those that end in time, and one
-/// that is powered down is woken.
-fn takes_jobs(state: &str) -> bool {
-    let mut words = state.split('+');
-    let known =
-        ["PLANNED", "CLOUD", "POWERED_DOWN", "POWERING_UP", "DYNAMIC_NORM", "DYNAMIC_FUTURE"];
-    matches!(words.next(), Some("IDLE" | "MIXED" | "ALLOCATED"))
-        && words.all(|word| known.contains(&word))
-}
-
-fn partition(line: &str) -> Result<Partition, String> {
-    let is = |name: &str, usual: &[&str]| match field(line, name) {
-        Some(value) if !usual.contains(&value) => Some(format!("its partition has {name}={value}")),
-        _ => None,
-    };
-    let unlimited = ["UNLIMITED"];
-    let memory = |name: &str| field(line, name)?.parse::<u64>().ok().filter(|mb| *mb > 0);
-    let (of_node, of_cpu) = (memory("DefMemPerNode"), memory("DefMemPerCPU"));
-    let shared = field(line, "OverSubscribe").filter(|value| {
-        // Jobs share CPUs only where they ask for it.
-        *value != "NO" && !value.starts_with("YES")
-    });
-    Ok(Partition {
-        name: need(line, "PartitionName")?.to_owned(),
-        default_memory: of_node
-            .map(Memory::OfNode)
-            .or(of_cpu.map(Memory::OfCpu))
-            .unwrap_or_default(),
-        trouble: shared
-            .map(|value| format!("its partition has OverSubscribe={value}"))
-            .or_else(|| is("MaxCPUsPerNode", &unlimited))
-            .or_else(|| is("MaxCPUsPerSocket", &unlimited))
-            .or_else(|| is("ExclusiveUser", &["NO"]))
-            .or_else(|| is("ExclusiveTopo", &["NO"]))
-            .or_else(|| is("SelectTypeParameters", &["NONE"])),
-    })
-}
-
-fn reserved(line: &str) -> Result<Reserved, String> {
-    let nodes = match need(line, "Nodes")? {
-        "" | "(null)" => Vec::new(),
-        list => hosts(list)?,
-    };
-    let from_s = time(need(line, "StartTime")?).ok_or("StartTime is no time")?;
-    Ok(Reserved { nodes, from_s })
 }

@@ -1,7 +1,7 @@
 //! What a job needs of a node.
 //!
-//! Slurm lets a job ask for much; what is understood here is CPUs, memory, disk, features that all have to be there,
-//! and nodes to leave out. A job that asks for anything else is named ([`Needs::other`]): its node is for Slurm to
+//! Of all that Slurm lets a job ask for, this is understood: CPUs, memory, disk, features that all have to be there,
+//! and nodes to leave out. What a job asks for beyond that is named ([`Needs::other`]); its node is for Slurm to
 //! choose.
 //!
 //! # Properties
@@ -16,21 +16,21 @@ use super::{hosts, size};
 /// Memory that a job asks for, MB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Memory {
-    /// What the partition gives, or all of the node's.
+    /// What the partition gives; if that is not set, all memory of the node.
     #[default]
     Default,
-    /// So much of a node.
+    /// As much of its node.
     OfNode(u64),
-    /// So much for each CPU.
+    /// As much for each CPU.
     OfCpu(u64),
 }
 
 /// What a job of one node needs of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs {
-    /// Tasks.
+    /// How many tasks it has.
     pub tasks: usize,
-    /// CPUs of each task; 0 where that is not said.
+    /// How many CPUs each task has; 0: it does not ask.
     pub cpus_of_task: usize,
     /// Memory.
     pub memory: Memory,
@@ -40,12 +40,12 @@ pub struct Needs {
     pub features: Vec<String>,
     /// Nodes where it must not run.
     pub excluded: Vec<String>,
-    /// What else it asks for, which is not understood here.
+    /// What else it asks for, which is not understood.
     pub other: Option<String>,
 }
 
 impl Needs {
-    /// Of a job of `squeue --json`.
+    /// Reads them of a job that `squeue --json` wrote.
     pub(super) fn of(one: &Value) -> Self {
         let count = |name: &str| number(one, name).unwrap_or(0);
         let memory = match (number(one, "memory_per_node"), number(one, "memory_per_cpu")) {
@@ -77,7 +77,7 @@ impl Needs {
         }
     }
 
-    /// Units of `unit` CPUs each (a core, a socket) that so many CPUs take: Slurm gives whole ones.
+    /// How many units of `unit` CPUs each (cores, sockets) so many CPUs take: Slurm gives whole ones.
     #[must_use]
     pub fn units(&self, cpus: usize, unit: usize) -> usize {
         let unit = unit.max(1);
@@ -90,7 +90,7 @@ impl Needs {
     }
 }
 
-/// What a job asks for that is not understood here.
+/// What a job asks for that is not understood.
 fn other(one: &Value) -> Option<String> {
     let words = [
         ("tres_per_job", "generic resources"),

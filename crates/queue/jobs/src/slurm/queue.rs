@@ -1,7 +1,8 @@
 //! The queue as `squeue --json` writes it.
 //!
-//! Releases of Slurm differ: a number is one, or an object that says whether it is set; a word is one, or the first of
-//! a list. A field that is not there is taken for not set; without number, user and state there is no job.
+//! Releases of Slurm differ: a number is a JSON number, or an object that says whether it is set; a word is a string,
+//! or the first of a list. A field that is missing counts as not set; a job without number, user, state and time of
+//! submission is not understood.
 
 use serde_json::Value;
 
@@ -15,15 +16,15 @@ pub enum JobsError {
         "squeue --json writes no JSON ({0}): it takes Slurm 21.08 or newer with its JSON serializer"
     )]
     NoJson(String),
-    /// It has no list of jobs.
+    /// It is JSON without a list of jobs.
     #[error("squeue --json names no jobs")]
     NoJobs,
 }
 
-/// Reads what `squeue --json` wrote; a job that is not understood becomes a line.
+/// Reads what `squeue --json` wrote: the jobs, and a line for each that is not understood.
 ///
 /// # Errors
-/// When it is no list of jobs.
+/// [`JobsError`] when there is no list of jobs.
 pub fn parse_jobs(text: &str) -> Result<(Vec<QueuedJob>, Vec<String>), JobsError> {
     let all: Value =
         serde_json::from_str(text).map_err(|error| JobsError::NoJson(error.to_string()))?;
@@ -78,7 +79,7 @@ fn job(one: &Value) -> Result<QueuedJob, String> {
     })
 }
 
-/// The state, or the first with what is added to it.
+/// The state; newer releases write a list, the first of which others qualify.
 fn state(one: &Value) -> Result<State, String> {
     let is = |name: &str| match one.get("job_state") {
         Some(Value::Array(words)) => words.iter().any(|word| word == name),

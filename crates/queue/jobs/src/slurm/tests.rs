@@ -168,14 +168,26 @@ fn how_slurm_gives_cpus_and_memory_is_read() {
 }
 
 #[test]
+fn settings_are_read_from_the_configuration() {
+    let text = "Configuration data as of 5\nPluginDir    = /a:/b=c\nEpilog  = (null)\nProlog = \n\n\
+                Cgroup Support Configuration:\nConstrainCores          = yes\n\nSlurmctld(primary) at x is UP\n";
+    let of = |name| config_value(text, name);
+    assert_eq!((of("PluginDir"), of("ConstrainCores")), (Some("/a:/b=c"), Some("yes")));
+    assert_eq!([of("Epilog"), of("Prolog"), of("Constrain")], [None; 3]);
+}
+
+#[test]
 fn reservations_are_read() {
     let text = "ReservationName=r StartTime=50 EndTime=60 Nodes=n[1-2] NodeCnt=2\n\
                 ReservationName=l StartTime=70 EndTime=80 Nodes=(null) Licenses=x\n";
-    let (all, errors) = Layout::parse_reserved(text);
+    let (all, errors) = Layout::parse_reservations(text);
     assert_eq!(errors, []);
-    assert_eq!(all[0], Reserved { nodes: vec!["n1".into(), "n2".into()], from_s: 50.0 });
+    assert_eq!(all[0], Reservation { nodes: vec!["n1".into(), "n2".into()], from_s: 50.0 });
     assert!(all[1].nodes.is_empty());
-    assert_eq!(Layout::parse_reserved("No reservations in the system\n"), (Vec::new(), Vec::new()));
+    assert_eq!(
+        Layout::parse_reservations("No reservations in the system\n"),
+        (Vec::new(), Vec::new())
+    );
 }
 
 #[test]
@@ -294,7 +306,7 @@ proptest! {
         let _ = parse_jobs(&text);
         let (nodes, errors) = Layout::parse_nodes(&text);
         prop_assert!(nodes.len() + errors.len() <= text.lines().count());
-        let _ = (Layout::parse_partitions(&text), Layout::parse_reserved(&text), Selection::parse(&text));
+        let _ = (Layout::parse_partitions(&text), Layout::parse_reservations(&text), Selection::parse(&text));
         let _ = parse_ended(&text, 3);
         if let Ok(all) = hosts(&text) {
             prop_assert!(all.len() <= MOST_HOSTS);

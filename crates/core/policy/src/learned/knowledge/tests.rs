@@ -1,5 +1,5 @@
 use symbiont_machine::test_support::thread;
-use symbiont_topology::CpuSet;
+use symbiont_topology::{CoreKind, CpuSet};
 
 use super::*;
 

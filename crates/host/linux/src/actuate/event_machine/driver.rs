@@ -13,8 +13,8 @@ use symbiont_topology::{CpuSet, PuId};
 
 use super::super::ability::Privilege;
 use super::super::actuator::Actuator;
-use super::super::kernel::ThreadKey;
 use super::super::restore::restore_over;
+use super::super::thread::ThreadKey;
 use super::handle::Handle;
 use super::step::{Action, Ask, CPUS, Pick};
 use super::world::{ROOT, SHELL, World};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use symbiont_topology::CpuSet;
 
 use super::super::groups::{GroupKey, Grouping};
-use super::super::kernel::{Class, Facts, Kernel, ThreadError, ThreadKey};
+use super::super::kernel::Kernel;
+use super::super::thread::{Class, Facts, ThreadError, ThreadKey};
 use super::world::{Settings, World};
 
 /// One manager's way to the kernel.

@@ -2,7 +2,7 @@
 
 use symbiont_topology::{CpuSet, PuId};
 
-use super::super::kernel::Class;
+use super::super::thread::Class;
 
 /// Chooses one of what is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

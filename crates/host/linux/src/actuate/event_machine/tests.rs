@@ -46,10 +46,11 @@ proptest! {
 fn a_number_that_is_used_again_within_a_restore_is_found() {
     use std::sync::{Arc, Mutex};
 
-    use super::super::applied_state::Repair;
-    use super::super::kernel::{Kernel, ThreadError, ThreadKey};
+    use super::super::inheritance::Repair;
+    use super::super::kernel::Kernel;
     use super::super::restoring::carry_out;
     use super::super::settings::Mask;
+    use super::super::thread::{ThreadError, ThreadKey};
     use super::handle::Handle;
     use super::step::{Pick, Step};
     use super::world::{ROOT, World};
@@ -270,7 +271,7 @@ fn a_thread_that_was_out_of_sight_is_not_its_own_maker() {
 
     use super::super::ability::Privilege;
     use super::super::actuator::Actuator;
-    use super::super::kernel::ThreadKey;
+    use super::super::thread::ThreadKey;
     use super::handle::Handle;
     use super::step::{Pick, Step};
     use super::world::{BEGAN, ROOT, World};

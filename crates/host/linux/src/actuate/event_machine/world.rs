@@ -11,9 +11,9 @@ use std::path::PathBuf;
 
 use symbiont_topology::{CpuSet, PuId};
 
-use super::super::exec::EXEC_LASTS;
-use super::super::kernel::{Class, Facts, ThreadKey};
+use super::super::applied_state::EXEC_LASTS;
 use super::super::settings::chosen_nice;
+use super::super::thread::{Class, Facts, ThreadKey};
 use super::step::{Pick, Step};
 use crate::observe::{Event, Moment};
 

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
-use super::super::applied_state::Change;
-use super::super::kernel::Class;
+use super::super::inheritance::Change;
 use super::super::settings::Mask;
+use super::super::thread::Class;
 use super::*;
 
 const KEY: ThreadKey = ThreadKey { process: 10, thread: 12, born: 99 };
@@ -12,7 +12,7 @@ fn saved() -> Saved {
 }
 
 fn pinned(cpus: &str) -> AppliedSettings {
-    AppliedSettings { mask: Some(cpus.parse().unwrap()), nice: Some(-13), waiting: true }
+    AppliedSettings { mask: Some(cpus.parse().unwrap()), nice: Some(-13), idle_class: true }
 }
 
 fn begin() -> (tempfile::TempDir, Journal) {
