@@ -1,29 +1,28 @@
-//! Distinguishes the code that makes tables from earlier and later code, so that tables which were kept
-//! on disk are used by the very code that made them only.
+//! A digest of the code that makes tables, so that tables kept on disk are used only by the code that made them.
 //!
-//! What they follow from is in `src/physics`, but for the fixed point, which asks tables and makes
-//! none; and in the profile's curves.
+//! They follow from `src/physics` without the fixed point, which looks up tables and makes none, and from
+//! the profile's curves.
 
 use std::error::Error;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// The fixed point: what is made ready for it does not follow from it.
+/// The fixed point: no table follows from it.
 const FIXED_POINT: [&str; 16] = [
-    "asking.rs",
+    "aitken.rs",
+    "anderson.rs",
     "columns.rs",
     "coupling.rs",
+    "evaluation.rs",
     "groups.rs",
-    "local.rs",
+    "linearization.rs",
+    "max_min_fair.rs",
     "memory.rs",
-    "mixing.rs",
-    "near.rs",
     "occupancy.rs",
     "rates.rs",
-    "shares.rs",
+    "sensitivity.rs",
     "solve.rs",
-    "step.rs",
     "table/layout.rs",
     "table/slopes.rs",
     "table/sums.rs",

@@ -13,7 +13,7 @@ use symbiont_experiments_sim::{Kind, Library};
 use symbiont_profile::Phase;
 use symbiont_report::number;
 use symbiont_sim_cycle::check::{
-    Agreement, Compared, Gates, Plan, compare, mark, measure, most_frequent,
+    Agreement, Gates, LevelComparison, Plan, compare, mark, measure, most_frequent,
 };
 use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
@@ -35,7 +35,7 @@ struct Comparison {
     counted: u64,
     /// Programs that the cycle level runs from captured traces, and which.
     traced: BTreeMap<String, String>,
-    compared: Vec<Compared>,
+    compared: Vec<LevelComparison>,
     /// The description's `checked`, if all gates are passed.
     checked: Option<String>,
 }
@@ -163,7 +163,7 @@ fn show(found: &Comparison) {
         say!("of {} without captured traces {LIMITS}", counted(replayed, "program"));
     }
     for compared in &found.compared {
-        let Compared { threads, groups, .. } = compared;
+        let LevelComparison { threads, groups, .. } = compared;
         say!("\nSMT{threads}, {groups} groups");
         line("CPI alone", &compared.alone, Clone::clone);
         line("CPI throttled", &compared.throttled, Clone::clone);

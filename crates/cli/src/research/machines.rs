@@ -11,7 +11,7 @@ use symbiont_experiments_sim::sanity::{self, Sanity};
 use symbiont_experiments_sim::{Kind, Library, LibraryEntry, held, pairs};
 use symbiont_profile::Profile;
 use symbiont_report::number;
-use symbiont_sim_fast::description::{Description, Given, Source};
+use symbiont_sim_fast::description::{Description, Source, SourcedValue};
 
 use crate::research::args::{Machines, Workloads};
 use crate::research::simulate::machine;
@@ -63,7 +63,7 @@ struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    fn of((key, given): (&'a String, &'a Given)) -> Self {
+    fn of((key, given): (&'a String, &'a SourcedValue)) -> Self {
         let (source, assumed) = match &given.source {
             Source::Published(place) => (place, false),
             Source::Assumed(why) => (why, true),

@@ -13,7 +13,7 @@ use symbiont_experiments_sim::Cache;
 use symbiont_profile::{FEWEST_TRACES, Profile};
 use symbiont_report::number;
 use symbiont_sim_fast::fast::TableBuilder;
-use symbiont_sim_fast::ready::{CoreUse, Made, TableCache};
+use symbiont_sim_fast::ready::{CoreUse, TableCache, TableProgress};
 use symbiont_topology::counted;
 
 use crate::research::args::Kept;
@@ -45,7 +45,7 @@ pub fn prepare<'p>(
         };
         progress.say(&format!("preparing {programs} for {machine}: {of}{keeps}"));
     };
-    let report = |made: Made| {
+    let report = |made: TableProgress| {
         if made.done == 0 {
             begin(made.of);
         }

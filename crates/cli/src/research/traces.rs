@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use symbiont_profile::trace::TraceFile;
 use symbiont_profile::{Phase, Profile};
-use symbiont_sim_cycle::{Captured, CycleReference};
+use symbiont_sim_cycle::{CapturedWindow, CycleReference};
 
 /// Lets programs run from `FOLDER/NAME.trace` where there is such a file; reports for each of
 /// them what runs from it.
@@ -24,7 +24,7 @@ pub fn add<'p>(
         let Some((path, file)) = open(folder, name, profile)? else { continue };
         for (index, info) in file.windows().iter().enumerate() {
             let phase = phase(&path, name, profile, info.phase)?;
-            reference.trace(phase, Captured::new(&file, index, phase)?);
+            reference.trace(phase, CapturedWindow::new(&file, index, phase)?);
         }
         let (windows, phases) = (file.windows().len(), profile.phases.len());
         described
@@ -40,14 +40,14 @@ pub fn add<'p>(
 pub fn windows(
     folder: &Path,
     profiles: &BTreeMap<String, Profile>,
-) -> anyhow::Result<BTreeMap<String, Captured>> {
+) -> anyhow::Result<BTreeMap<String, CapturedWindow>> {
     let mut found = BTreeMap::new();
     for (name, profile) in profiles {
         let Some((path, file)) = open(folder, name, profile)? else { continue };
         // The most frequent come first.
         if let Some(info) = file.windows().first() {
             let phase = phase(&path, name, profile, info.phase)?;
-            found.insert(name.clone(), Captured::new(&file, 0, phase)?);
+            found.insert(name.clone(), CapturedWindow::new(&file, 0, phase)?);
         }
     }
     Ok(found)

@@ -46,7 +46,7 @@ impl Costs {
         Ok(Self { objective, tables, comparable })
     }
 
-    /// The same, corrected by what was measured of groups that ran, in the table of each one's mode.
+    /// The same, corrected by measurements of groups that ran, in the table of each one's mode.
     #[must_use]
     pub fn corrected_by(self, observations: &[CoRunObservation]) -> Self {
         let correct = |(mode, table): (SmtMode, Interference)| {
@@ -113,12 +113,6 @@ impl Costs {
         };
         costs.clear();
         costs.resize(masks.len(), each);
-    }
-
-    /// Cost of a thread alone on a core.
-    #[must_use]
-    pub fn solo(&self, thread: usize) -> f64 {
-        self.cost(&[thread])
     }
 }
 
@@ -194,7 +188,7 @@ mod tests {
     #[test]
     fn a_thread_alone_runs_at_isolated_speed_and_an_empty_core_costs_nothing() {
         let costs = costs(&model(), &[SmtMode::Smt2]);
-        assert_eq!((costs.solo(0), costs.cost(&[])), (1.0, 0.0));
+        assert_eq!((costs.cost(&[0]), costs.cost(&[])), (1.0, 0.0));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub enum Depth {
     /// The stack that every catalogue has.
     #[default]
     Coarse,
-    /// The one with stalls split by unit and memory level, and with the lines that move.
+    /// Stalls split by unit and memory level, and the lines that are moved.
     Fine,
 }
 
@@ -40,7 +40,7 @@ impl Depth {
         }
     }
 
-    /// The sum of the catalogue that it is.
+    /// The sum of the catalogue that gives the stack.
     #[must_use]
     pub fn sum(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Depth {
         }
     }
 
-    /// What has to be counted for it.
+    /// The signal that has to be counted for it.
     #[must_use]
     pub fn signal(self) -> Signal {
         match self {

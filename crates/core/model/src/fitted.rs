@@ -1,4 +1,4 @@
-//! What was fitted for one SMT mode, as a model file keeps it.
+//! The fit of one SMT mode, as a model file keeps it.
 
 use crate::{SmtModel, Terms};
 

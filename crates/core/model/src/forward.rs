@@ -53,12 +53,12 @@ impl Terms {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coefficients(Vec<Terms>);
 
-/// What the model says of one thread of a group.
+/// The prediction for one thread of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     /// Components over throttled CPI; not negative.
     pub parts: Vec<f64>,
-    /// co-running CPI over throttled CPI.
+    /// Co-running CPI over throttled CPI.
     pub slowdown: f64,
     /// Components that came out negative and were set to 0.
     pub clamped: usize,
@@ -104,7 +104,7 @@ impl Coefficients {
         self.0.iter().all(|terms| terms.delta == 0.0)
     }
 
-    /// What becomes of each thread of a group of two or more. A thread alone
+    /// The prediction for each thread of a group of two or more. A thread alone
     /// keeps its shares, at slowdown 1.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl Coefficients {
     }
 }
 
-/// Refuses a group of which a thread has not `want` components.
+/// Refuses a group if a thread has not `want` components.
 pub(crate) fn check(group: &[&Shares], want: usize) -> Result<(), StackError> {
     match group.iter().map(|shares| shares.parts().len()).find(|&got| got != want) {
         Some(got) => Err(StackError::Length { got, want }),

@@ -1,4 +1,4 @@
-//! What every thread would cost every other: the table that decisions use.
+//! The interference table: what every thread would cost every other.
 //!
 //! Co-runners only add up in equations 1 to 3 ([`Coefficients`]), so n² numbers give the
 //! slowdown of every thread in every group: own + Σ impact of the co-runners.
@@ -102,7 +102,7 @@ impl Interference {
         self.own.is_empty()
     }
 
-    /// co-running CPI over throttled CPI of a thread in a group. Members that
+    /// Co-running CPI over throttled CPI of a thread in a group. Members that
     /// are not in the table count for nothing; a thread alone has slowdown 1.
     #[must_use]
     pub fn slowdown(&self, thread: usize, group: &[usize]) -> f64 {

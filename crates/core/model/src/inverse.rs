@@ -25,7 +25,7 @@
 //! - A component that comes out negative is set to 0.
 //! - A thread of which no component is left keeps the first estimate.
 //!
-//! All of these are counted in [`Inverted`].
+//! All of these are counted in [`InverseEstimate`].
 
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ impl Inversion {
 
 /// Estimated throttled stacks of a group, and how they came about.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Inverted {
+pub struct InverseEstimate {
     /// The throttled stacks (step e), in the order of the group.
     pub stacks: Vec<Shares>,
     /// Slowdown that each thread is thought to suffer (step c).
@@ -93,7 +93,7 @@ pub fn invert(
     method: Inversion,
     linear: &Coefficients,
     group: &[&Shares],
-) -> Result<Inverted, StackError> {
+) -> Result<InverseEstimate, StackError> {
     match (method, group.len()) {
         (Inversion::Normalised, _) | (_, 0 | 1) => normalised(linear, group),
         (Inversion::Published, _) => one_pass(linear, group, ZERO),
@@ -102,10 +102,13 @@ pub fn invert(
 }
 
 /// Step b alone.
-fn normalised(coefficients: &Coefficients, group: &[&Shares]) -> Result<Inverted, StackError> {
+fn normalised(
+    coefficients: &Coefficients,
+    group: &[&Shares],
+) -> Result<InverseEstimate, StackError> {
     let slowdowns = coefficients.forward(group)?.into_iter().map(|p| p.slowdown).collect();
     let stacks = group.iter().map(|&shares| shares.clone()).collect();
-    Ok(Inverted { stacks, slowdowns, regularised: 0, clamped: 0, unsolved: 0 })
+    Ok(InverseEstimate { stacks, slowdowns, regularised: 0, clamped: 0, unsolved: 0 })
 }
 
 /// Steps b to e; eigenvalues below `least` are regularised.
@@ -113,7 +116,7 @@ fn one_pass(
     coefficients: &Coefficients,
     group: &[&Shares],
     least: f64,
-) -> Result<Inverted, StackError> {
+) -> Result<InverseEstimate, StackError> {
     let first = normalised(coefficients, group)?;
     let mut solved = vec![Vec::with_capacity(coefficients.terms().len()); group.len()];
     let mut regularised = 0;
@@ -125,12 +128,13 @@ fn one_pass(
             thread.push(value);
         }
     }
-    Ok(finish(Inverted { regularised, ..first }, solved))
+    Ok(finish(InverseEstimate { regularised, ..first }, solved))
 }
 
 /// Clamps, and normalises to 1.
-fn finish(first: Inverted, solved: Vec<Vec<f64>>) -> Inverted {
-    let Inverted { stacks: fallback, slowdowns, regularised, mut clamped, mut unsolved } = first;
+fn finish(first: InverseEstimate, solved: Vec<Vec<f64>>) -> InverseEstimate {
+    let InverseEstimate { stacks: fallback, slowdowns, regularised, mut clamped, mut unsolved } =
+        first;
     let mut stacks = Vec::with_capacity(fallback.len());
     for (values, fallback) in solved.into_iter().zip(fallback) {
         clamped += values.iter().filter(|value| **value < 0.0).count();
@@ -139,7 +143,7 @@ fn finish(first: Inverted, solved: Vec<Vec<f64>>) -> Inverted {
             fallback
         }));
     }
-    Inverted { stacks, slowdowns, regularised, clamped, unsolved }
+    InverseEstimate { stacks, slowdowns, regularised, clamped, unsolved }
 }
 
 /// One component of all threads of a group.

@@ -60,7 +60,7 @@ pub use depth::{Depth, UnknownDepth};
 pub use fitted::Fit;
 pub use forward::{Coefficients, LEAST_SLOWDOWN, Prediction, Terms, component_sums};
 pub use interference::{CoRunObservation, Interference};
-pub use inverse::{Inversion, Inverted, LEAST_EIGENVALUE, invert};
+pub use inverse::{InverseEstimate, Inversion, LEAST_EIGENVALUE, invert};
 pub use mode::{SmtMode, UnknownMode};
 pub use objective::{Objective, antt, stp};
 pub use smt::{Form, SmtModel};

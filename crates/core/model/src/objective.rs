@@ -1,10 +1,10 @@
-//! What a coschedule is judged by.
+//! Objectives: what a co-schedule is judged by.
 
 use serde::{Deserialize, Serialize};
 
-/// The sum over all threads that is to be made small.
+/// The sum over all threads that is minimised.
 ///
-/// Throughput bends (1/slowdown), so it prefers one pairing to another even
+/// Throughput is not linear (1/slowdown), so it prefers one pairing to another even
 /// where slowdowns only add up; the other two do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

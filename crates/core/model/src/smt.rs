@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::forward::Coefficients;
-use crate::inverse::{Inversion, Inverted, invert};
+use crate::inverse::{InverseEstimate, Inversion, invert};
 use crate::{Interference, Shares, StackError};
 
 /// Which terms predict the slowdown.
@@ -101,7 +101,11 @@ impl SmtModel {
     ///
     /// # Errors
     /// [`StackError::Length`] when a thread has another number of components.
-    pub fn invert(&self, method: Inversion, group: &[&Shares]) -> Result<Inverted, StackError> {
+    pub fn invert(
+        &self,
+        method: Inversion,
+        group: &[&Shares],
+    ) -> Result<InverseEstimate, StackError> {
         invert(method, &self.linear, group)
     }
 

@@ -143,7 +143,7 @@ impl Components {
         &self.sum
     }
 
-    /// What has to be counted for them.
+    /// The signal that has to be counted for them.
     #[must_use]
     pub fn signal(&self) -> Signal {
         let depth = Depth::ALL.into_iter().find(|depth| depth.sum() == self.sum);

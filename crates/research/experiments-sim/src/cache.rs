@@ -35,7 +35,7 @@ use std::{fs, io};
 
 use sha2::{Digest, Sha256};
 use symbiont_profile::Phase;
-use symbiont_sim_fast::physics::response::ResponseTable;
+use symbiont_sim_fast::physics::response_table::ResponseTable;
 use symbiont_sim_fast::ready::{CODE, PhaseDigest, TableCache, TableName};
 
 const MAGIC: &[u8; 8] = b"SYMBTABL";
@@ -178,7 +178,7 @@ mod tests {
     fn made(cache: &Cache, machine: &str, phase: &Phase) -> usize {
         let builder = TableBuilder::new(Description::named(machine).unwrap());
         let of = Mutex::new(0);
-        let report = |made: symbiont_sim_fast::ready::Made| {
+        let report = |made: symbiont_sim_fast::ready::TableProgress| {
             *of.lock().unwrap() = made.of;
             ControlFlow::Continue(())
         };

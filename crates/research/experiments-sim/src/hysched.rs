@@ -51,4 +51,4 @@ pub use evaluate::{Premise, alone, categories, finding, premises, rows};
 pub use plan::{BEST, Contender, FINEST, Part, Run, Scene, Size, Start, plan};
 pub use play::HyschedRecord;
 pub use trial::Trial;
-pub use watch::{Alone, Seen};
+pub use watch::{Alone, VariantShares};

@@ -221,6 +221,37 @@ pub fn draw(programs: &[String], count: usize, seed: u64) -> Vec<String> {
     (0..count).filter_map(|_| programs.choose(&mut random).cloned()).collect()
 }
 
+/// The program with what it retires alone in a time as its target, measured once for each name.
+///
+/// # Errors
+/// When it cannot run, or retires nothing.
+pub(super) fn with_target<'p>(
+    builder: &TableBuilder<'p>,
+    (alone, seed): (Duration, u64),
+    known: &Mutex<BTreeMap<String, u64>>,
+    program: Program<'p>,
+) -> Result<Program<'p>, SimulateError> {
+    let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known().get(&program.name).copied();
+    let target = match found {
+        Some(target) => target,
+        None => {
+            let setup = Setup { alone, seed, ..Setup::default() };
+            let runner = Runner { level: builder, setup: &setup, signals: &Signals::new() };
+            let target = runner.alone(&program)? as u64;
+            known().insert(program.name.clone(), target);
+            target
+        }
+    };
+    Ok(Program { target: Some(target), ..program })
+}
+
+/// A seed that follows from these texts, whatever compiles it; `seed` where none does.
+pub(super) fn derived_seed(seed: u64, texts: &[&str]) -> u64 {
+    let digits = digest(texts);
+    digits.get(..16).and_then(|it| u64::from_str_radix(it, 16).ok()).unwrap_or(seed)
+}
+
 /// The policy that keeps named programs together.
 const STATIC: &str = "static";
 /// About what a simulated second of a hardware thread takes on one CPU of today.
@@ -333,27 +364,13 @@ impl<'p> Mixes<'_, 'p> {
                 (format!("{name}@{ratio}x{threads}"), alternating(ratio, threads))
             }
         };
-        let program = Program { name: name.clone(), profile, shape, target: None };
-        let targets = || self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = targets().get(&name).copied();
-        let target = match known {
-            Some(target) => target,
-            None => {
-                let setup = Setup { alone: self.alone, seed: self.seed, ..Setup::default() };
-                let signals = Signals::new();
-                let runner = Runner { level: self.builder, setup: &setup, signals: &signals };
-                let target = runner.alone(&program)? as u64;
-                targets().insert(name, target);
-                target
-            }
-        };
-        Ok(Program { target: Some(target), ..program })
+        let program = Program { name, profile, shape, target: None };
+        with_target(self.builder, (self.alone, self.seed), &self.targets, program)
     }
 
     /// The same for all contenders in one repeat of a mix.
     fn seed_of(&self, run: &Run) -> u64 {
-        let digest = digest(&[&self.seed.to_string(), &run.mix, &run.repeat.to_string()]);
-        u64::from_str_radix(digest.get(..16).unwrap_or_default(), 16).unwrap_or(self.seed)
+        derived_seed(self.seed, &[&self.seed.to_string(), &run.mix, &run.repeat.to_string()])
     }
 
     fn is_decided(&self, done: &Rows, at: usize, mix: &Mix) -> bool {

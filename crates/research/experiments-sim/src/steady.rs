@@ -11,11 +11,11 @@ use symbiont_profile::{Phase, Profile};
 use symbiont_sim_fast::PrepareError;
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::physics::State;
+use symbiont_sim_fast::physics::core_model::Direct;
 use symbiont_sim_fast::physics::domains::Physics;
 use symbiont_sim_fast::physics::prepared::Prepared;
 use symbiont_sim_fast::physics::rates::Rates;
-use symbiont_sim_fast::physics::respond::Direct;
-use symbiont_sim_fast::physics::tasks::{Load, Running, Switches};
+use symbiont_sim_fast::physics::tasks::{CoreLoad, RunningThread, Switches};
 
 /// Most phases of a program.
 const PHASES: usize = 4;
@@ -85,14 +85,15 @@ impl Steady {
         let mut next = 0;
         let running = |prepared| {
             next += 1;
-            Running { thread: next, prepared, pages: &[] as &[f64] }
+            RunningThread { thread: next, prepared, pages: &[] as &[f64] }
         };
-        let threads: Vec<Running<'_>> = cores.iter().flatten().copied().map(running).collect();
+        let threads: Vec<RunningThread<'_>> =
+            cores.iter().flatten().copied().map(running).collect();
         let mut rest = &threads[..];
         let mut loads = Vec::new();
         for (core, phases) in cores.iter().enumerate() {
             let (threads, others) = rest.split_at(phases.len());
-            loads.push(Load { core, mode, threads });
+            loads.push(CoreLoad { core, mode, threads });
             rest = others;
         }
         let mut direct = Direct::default();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use symbiont_profile::Profile;
-use symbiont_sim_cycle::check::{Compared, Gates, Matrix, Measured, Plan, compare, mark};
+use symbiont_sim_cycle::check::{Gates, LevelComparison, Matrix, Performance, Plan, compare, mark};
 use symbiont_sim_cycle::{CycleReference, Sample};
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
@@ -107,7 +107,7 @@ fn a_core_is_shared_and_said_to_be_simulated<'p, L: Fidelity<'p>>(
 
 /// Two programs whose co-running CPI is `slowed` times that alone, as a level sees them.
 fn level(slowed: f64) -> Matrix {
-    let of = |cpi: f64| Measured { cpi, shares: [0.1; symbiont_sim_fast::activity::CYCLES] };
+    let of = |cpi: f64| Performance { cpi, shares: [0.1; symbiont_sim_fast::activity::CYCLES] };
     let single = || [1.0, 2.0].map(of).to_vec();
     let pair = |a: f64, b: f64| vec![of(a * slowed), of(b * slowed * 1.1 * a)];
     let together = vec![pair(1.0, 1.0), pair(1.0, 2.0), pair(2.0, 2.0)];
@@ -118,7 +118,7 @@ fn level(slowed: f64) -> Matrix {
 fn a_check_that_passes_goes_into_every_report() {
     let plan = Plan::new(["a", "b"].map(str::to_owned).to_vec(), 2, 10, 1);
     let checked = |fast: f64| -> Option<String> {
-        let compared: Compared = compare(&plan, &level(fast), &level(1.5));
+        let compared: LevelComparison = compare(&plan, &level(fast), &level(1.5));
         mark(&[compared], &Gates::default(), 2, "2026-01-31")
     };
     assert_eq!(checked(1.7), None);

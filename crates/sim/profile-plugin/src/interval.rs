@@ -9,7 +9,7 @@ use symbiont_profile::{
 
 use crate::block::Block;
 use crate::clock::{Counts, OCTAVES, SETS};
-use crate::meter::{BranchCounts, Executed};
+use crate::meter::{BlockCount, BranchCounts};
 
 /// All that was counted in an interval.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Tally<'a> {
     /// Instructions.
     pub instructions: u64,
     /// Executions of each block.
-    pub executed: &'a [Executed],
+    pub executed: &'a [BlockCount],
     /// Loads and stores.
     pub accesses: [u64; 2],
     /// Rounds of repeated string instructions after their first.

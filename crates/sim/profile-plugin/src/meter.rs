@@ -22,9 +22,9 @@ pub const TRACES: u64 = 8;
 /// that end early. An interval that has enough without them drops them.
 const EARLY: [u64; 4] = [0, 5_000, 50_000, 500_000];
 
-/// How often a block was executed.
+/// Executions of a block.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Executed {
+pub struct BlockCount {
     /// Times, in this interval.
     pub times: u64,
     /// The block, once it was executed.
@@ -95,7 +95,7 @@ pub struct Meter {
     begun: u64,
     intervals: u64,
     /// By number of the block.
-    executed: Vec<Executed>,
+    executed: Vec<BlockCount>,
     last: Option<&'static Block>,
     /// Was the last block one more round of a repeated string instruction?
     again: bool,
@@ -200,10 +200,10 @@ impl Meter {
     #[cold]
     fn meet(&mut self, block: &'static Block) {
         if self.executed.len() <= block.id {
-            self.executed.resize(2 * (block.id + 1), Executed::default());
+            self.executed.resize(2 * (block.id + 1), BlockCount::default());
         }
         if let Some(executed) = self.executed.get_mut(block.id) {
-            *executed = Executed { times: 1, block: Some(block) };
+            *executed = BlockCount { times: 1, block: Some(block) };
         }
     }
 

@@ -57,11 +57,6 @@ impl ReuseBin {
         (usize::from(self.0) < Self::COUNT).then_some(usize::from(self.0))
     }
 
-    /// Is it the bin of first accesses?
-    pub fn is_cold(self) -> bool {
-        self.index().is_none()
-    }
-
     /// The shortest time in it; none for cold accesses.
     pub fn shortest(self) -> Option<u64> {
         let bin = self.index()? as u64;
@@ -103,7 +98,7 @@ mod tests {
             next = bin.longest().unwrap() + 1;
         }
         assert_eq!(next, 1 << 41);
-        assert!(ReuseBin::from_index(ReuseBin::COUNT).is_cold());
+        assert_eq!(ReuseBin::from_index(ReuseBin::COUNT), ReuseBin::COLD);
     }
 
     proptest! {

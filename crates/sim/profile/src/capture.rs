@@ -235,7 +235,7 @@ impl Capture {
     }
 
     /// Finds all that it takes to run the program.
-    fn prepare(&self) -> Result<Prepared<'_>, CaptureError> {
+    fn prepare(&self) -> Result<PreparedProgram<'_>, CaptureError> {
         let Some((name, arguments)) = self.command.split_first() else {
             return Err(CaptureError::NoProgram { name: String::new() });
         };
@@ -254,7 +254,7 @@ impl Capture {
             Err(why) => Start::Alone(why),
         };
         let capture = self;
-        Ok(Prepared {
+        Ok(PreparedProgram {
             capture,
             emulator,
             interface,
@@ -266,7 +266,7 @@ impl Capture {
         })
     }
 
-    fn about(&self, ran: &Prepared<'_>) -> Result<About, CaptureError> {
+    fn about(&self, ran: &PreparedProgram<'_>) -> Result<About, CaptureError> {
         Ok(About {
             program: self.name.clone().unwrap_or_else(|| ran.file_name()),
             command: self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -279,8 +279,8 @@ impl Capture {
     }
 }
 
-/// A program that can be run, or that has run.
-struct Prepared<'a> {
+/// A program with everything that a run of it needs.
+struct PreparedProgram<'a> {
     capture: &'a Capture,
     emulator: PathBuf,
     /// The version of the plugin interface.
@@ -292,7 +292,7 @@ struct Prepared<'a> {
     start: Start,
 }
 
-impl Prepared<'_> {
+impl PreparedProgram<'_> {
     /// Runs it to its end; `traced`: the plugin's options in addition to the usual ones.
     fn run(self, traced: &str, mut progress: impl FnMut(u64)) -> Result<Self, CaptureError> {
         let Self { capture, emulator, interface, program, arguments, executable, scratch, start } =

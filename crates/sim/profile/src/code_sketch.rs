@@ -1,7 +1,7 @@
 //! Which lines of code a phase touches, in little space.
 //!
 //! # Approach
-//! Of the lines' hashes the smallest are kept, at most [`LONGEST`]: a uniform sample of the lines, the same lines in each
+//! The smallest hashes of the lines are kept, at most [`LONGEST`]: a uniform sample of the lines, the same in each
 //! phase that touches them (Beyer et al., On synopses for distinct-value estimation under multiset operations, 2007).
 //! The share of one phase's lines that are another's is that of its hashes, as far as the other's sketch knows. With no
 //! more lines than are kept it is exact.

@@ -33,7 +33,7 @@ use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
 use crate::Profile;
-use columns::Stored;
+use columns::StoredProfile;
 pub use error::ProfileError;
 
 /// The version that is written: it grows when the layout or the meaning of a field changes.
@@ -54,7 +54,7 @@ const LONGEST_CONTENT: u64 = 64 << 20;
 pub fn to_bytes(profile: &Profile) -> Result<Vec<u8>, ProfileError> {
     let name = || profile.program.clone();
     check::check(profile).map_err(|why| ProfileError::Unusable { name: name(), why })?;
-    let content = postcard::to_stdvec(&Stored::of(profile))
+    let content = postcard::to_stdvec(&StoredProfile::of(profile))
         .map_err(|error| ProfileError::Unusable { name: name(), why: error.to_string() })?;
     let mut packer = DeflateEncoder::new(Vec::new(), Compression::best());
     // Writing to memory cannot fail; if it did the profile would be unusable.
@@ -106,7 +106,7 @@ pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Profile, ProfileError> {
     };
     let length = u64::from_le_bytes(*length);
     let content = unpack(packed, length).map_err(|why| damaged(&why))?;
-    let stored: Stored =
+    let stored: StoredProfile =
         postcard::from_bytes(&content).map_err(|error| damaged(&error.to_string()))?;
     let profile = stored.profile().map_err(|why| damaged(&why))?;
     check::check(&profile).map_err(|why| damaged(&why))?;

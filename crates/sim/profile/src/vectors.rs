@@ -143,7 +143,7 @@ pub enum VectorsError {
     Io {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// It is no file of vectors, or makes no sense.

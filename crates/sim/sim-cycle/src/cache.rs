@@ -1,12 +1,12 @@
 //! A set-associative cache with exact LRU, line by line.
 //!
 //! # Approach
-//! A line that is asked for takes its place at once and is *pending* until it has
-//! arrived; so tags change in the order of the accesses, as in a cache simulator without time.
+//! A requested line is allocated at once and is *pending* until it arrives; so tags change in the order of the
+//! accesses, as in a cache simulator without time.
 //!
-//! Every access is counted by set and by user (a hardware thread, or a job). A miss has a cause:
-//! the line was never cached; the same user displaced it; another user did. The user that displaced a line
-//! is remembered until the line is cached again.
+//! Every access is counted by set and by user (a hardware thread, or a job). A miss has a cause: the line was
+//! never cached; the same user evicted it; another user did. The user that evicted a line is remembered
+//! until the line is cached again.
 //!
 //! # Terms and units
 //! Lines are addresses / line size. Times are nanoseconds.
@@ -23,16 +23,16 @@ use symbiont_sim_fast::description::Cache as Described;
 /// No line.
 const EMPTY: u64 = u64::MAX;
 
-/// What a user did to one set.
+/// A user's accesses to one set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SetCounts {
     /// Accesses.
     pub accesses: u32,
     /// Those that missed.
     pub misses: u32,
-    /// Misses of lines that the user itself had displaced.
+    /// Misses of lines that the user itself had evicted.
     pub own: u32,
-    /// Misses of lines that another user had displaced.
+    /// Misses of lines that another user had evicted.
     pub inter_thread: u32,
 }
 
@@ -46,12 +46,12 @@ impl SetCounts {
     }
 }
 
-/// A line that had to go.
+/// An evicted line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Victim {
-    /// Its first address.
+    /// Its address.
     pub address: u64,
-    /// Was it written?
+    /// Is it dirty?
     pub dirty: bool,
 }
 
@@ -79,9 +79,9 @@ pub struct Cache {
     counts: Vec<Vec<SetCounts>>,
 }
 
-/// Where a line lies in a cache.
+/// The slot of a line in a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place(usize);
+pub struct LineSlot(usize);
 
 impl Cache {
     /// An empty cache. What does not divide evenly is rounded: lines to a power of two,
@@ -139,11 +139,6 @@ impl Cache {
         self.counts.get(user).map_or(&[], Vec::as_slice)
     }
 
-    /// Forgets all counts, not the lines.
-    pub fn reset_counts(&mut self) {
-        self.counts.iter_mut().for_each(|sets| sets.fill(SetCounts::default()));
-    }
-
     #[inline]
     fn set(&self, line: u64) -> usize {
         let sets = self.sets;
@@ -153,16 +148,16 @@ impl Cache {
     /// Where the line of an address lies, if it is there. Changes nothing.
     #[inline]
     #[must_use]
-    pub fn find(&self, address: u64) -> Option<Place> {
+    pub fn find(&self, address: u64) -> Option<LineSlot> {
         let line = address >> self.shift;
         let start = self.set(line) * self.ways;
         let found = self.places[start..start + self.ways].iter().position(|way| way.line == line);
-        found.map(|way| Place(start + way))
+        found.map(|way| LineSlot(start + way))
     }
 
     /// Uses a line that was found; returns when it has arrived.
     #[inline]
-    pub fn touch(&mut self, place: Place, writes: bool) -> f64 {
+    pub fn touch(&mut self, place: LineSlot, writes: bool) -> f64 {
         self.clock += 1;
         let way = &mut self.places[place.0];
         way.used = self.clock;

@@ -1,34 +1,33 @@
 //! A window of a program's captured trace as an endless stream of operations.
 //!
 //! # Approach
-//! Operations, dependences, addresses and branches are the program's own. They are read from the
-//! file as they are needed, a chunk at a time. What caches held before the window comes from the lines
-//! that stand before it in the file, dated by the profile's reuse times; through the
-//! window's warm-up the caller lets the thread go outside of time ([`crate::Chip::skim`]).
+//! Operations, dependences, addresses and branches are the program's own. They are read from the file as
+//! they are needed, a chunk at a time. What the caches held before the window comes from the lines that
+//! precede it in the file, dated by the profile's reuse times; the warm-up of the window is skimmed, outside
+//! of time ([`crate::Chip::skim`]).
 //!
-//! *Repetition*: a window that ends begins anew, warm-up included. What a program would have found new
-//! data must not be found in a cache then: lines of data that had not been used before the
-//! window are other lines in each pass (for 32 passes).
+//! *Repetition*: a window that ends starts again, warm-up included. What was new data to the program must
+//! then not hit in a cache: lines of data that had not been used before the window are different lines in
+//! each pass (for 32 passes).
 //!
-//! *Memory*: a thread has addresses of its own (whose code is another's too, the caches learn:
-//! [`Walk::origin`]). Its memory lies in one piece as with large
-//! pages, some pages apart from where others have theirs, so that equal addresses of two programs
-//! are not always in equal sets.
+//! *Memory*: each thread has an address space of its own (the caches learn which code two threads share:
+//! [`Walk::origin`]). Its memory is contiguous, as with large pages, and offset by some pages
+//! from that of other threads, so that equal addresses of two programs are not always in equal sets.
 //!
-//! *Branches*: conditional and indirect ones and returns are guessed by the core's predictor; direct
-//! jumps and calls are foreseen.
+//! *Branches*: conditional and indirect ones and returns are predicted by the core's predictor; direct jumps
+//! and calls are always predicted right.
 //!
-//! *Profile of the window*: [`Captured::as_profiled`] gives the profile of nothing
-//! but the window, so that another simulator can be asked about the very same instructions.
+//! *Profile of the window*: [`CapturedWindow::as_profiled`] gives the profile of nothing but the window, so
+//! that another simulator can be asked about the very same instructions.
 //!
 //! # What this leaves out
-//! The operating system; memory that threads share; of lines that were used again after more than a
-//! window, repetition makes the distance a window's.
+//! The operating system; memory that threads share; reuses over more than a window, of which repetition
+//! makes reuses over one window.
 //!
 //! # Properties
 //! `operations_are_the_programs`, `a_window_that_ends_begins_anew_with_new_lines`,
 //! `two_threads_share_no_address`, `a_damaged_window_is_refused`,
-//! `the_profile_of_a_window_is_of_its_counted_instructions`; in the cycle-level reference:
+//! `the_profile_of_a_window_is_of_its_counted_instructions`; at the cycle level:
 //! `a_captured_program_runs_as_it_must`.
 
 mod dated;
@@ -43,7 +42,7 @@ use symbiont_profile::trace::{
 use symbiont_profile::{Phase, ReuseHistogram};
 
 use crate::op::{Branch, Op};
-use crate::replay::{Touch, Touched};
+use crate::replay::{PastAccess, Touch};
 
 /// log₂ of the bytes of a trace's lines, and of the pages that operations name.
 const LINE: u32 = 6;
@@ -57,7 +56,7 @@ const APART: u64 = 1 << 16;
 
 /// A window that was read once and is whole.
 #[derive(Debug)]
-pub struct Captured {
+pub struct CapturedWindow {
     file: TraceFile,
     index: usize,
     info: WindowInfo,
@@ -66,7 +65,7 @@ pub struct Captured {
     failed: Arc<OnceLock<TraceError>>,
 }
 
-impl Captured {
+impl CapturedWindow {
     /// The window of a trace, which is of `phase` of its program's profile; reads all of it.
     ///
     /// # Errors
@@ -206,9 +205,9 @@ impl Walk {
                 let address = self.space.place(line.line << LINE);
                 let page = address >> PAGE;
                 let (what, of_page) = if is_code {
-                    (Touched::Code { address }, Touched::CodePage(page))
+                    (PastAccess::Code { address }, PastAccess::CodePage(page))
                 } else {
-                    (Touched::Data { address, writes: line.written }, Touched::DataPage(page))
+                    (PastAccess::Data { address, writes: line.written }, PastAccess::DataPage(page))
                 };
                 touches.push(Touch { instructions_ago, what });
                 if last_page.replace(page) != Some(page) {
@@ -304,8 +303,8 @@ mod tests {
     use super::*;
     use crate::synthetic::{PASS, chase};
 
-    fn captured(file: &TraceFile, index: usize) -> Result<Captured, TraceError> {
-        Captured::new(file, index, &synthetic::pointer_chasing(2_000).phases[0])
+    fn captured(file: &TraceFile, index: usize) -> Result<CapturedWindow, TraceError> {
+        CapturedWindow::new(file, index, &synthetic::pointer_chasing(2_000).phases[0])
     }
 
     fn walk(space: u8) -> Walk {

@@ -15,7 +15,7 @@
 //!   re-order buffer and issue queue, unless it is alone. POWER5 throttles such a thread (Sinharoy et al., IBM
 //!   J. R&D 49, 2005), Intel limits its entries in each queue (Marr et al., Intel Technology Journal 6, 2002);
 //!   that the limit is an even part, and that later cores do the same, is assumed;
-//! - *fetch*: a thread fills its buffer; [`Fetch`] selects it. It gets no more than the front end delivers in a
+//! - *fetch*: a thread fills its buffer; they take turns. It gets no more than the front end delivers in a
 //!   cycle, up to a taken branch, or a group with its most branches; without room for as much, a thread leaves
 //!   its turn to others. Another instruction line is looked up in the L1 instruction cache. A mispredicted branch
 //!   is the last: the first operation behind it is dispatched `refill` cycles after it was done, and a wrong path
@@ -28,7 +28,7 @@
 //!
 //! Nothing is searched for: a waiting operation is on the list of the one that it waits for, and goes into a
 //! calendar when that is issued. If nothing moved in a cycle, time jumps to where something can. Not modelled:
-//! execution on wrong paths, wrong guesses of store dependences, banks of caches, rename registers, decoders.
+//! execution on wrong paths, mispredicted store dependences, banks of caches, rename registers, decoders.
 //!
 //! # Terms and units
 //! Cycles of the core. An operation's *number* counts its thread's operations from 0.
@@ -48,10 +48,8 @@ mod wrong_path;
 use symbiont_profile::OpClass;
 use symbiont_sim_fast::description::{CoreType, Structure};
 
-pub use self::fetch::Fetch;
 use self::fetch::Front;
 pub(crate) use self::thread::{Thread, Work};
-use crate::CycleOptions;
 use crate::levels::Levels;
 use crate::pool::Pool;
 use crate::ports::Ports;
@@ -60,7 +58,7 @@ use crate::wheel::Wheel;
 
 /// An operation whose sources are ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ready {
+struct ReadyOp {
     /// Older operations of the core have smaller ones.
     age: u64,
     number: u64,
@@ -110,7 +108,6 @@ pub struct Core<'s> {
     partial: u64,
     /// Is a stored register handed on at once to a load by the same registers?
     renames: bool,
-    fetch: Fetch,
     turn: [usize; 2],
     /// The thread that has priority in this cycle: another one in the next.
     first: usize,
@@ -118,12 +115,12 @@ pub struct Core<'s> {
     pools: Pools,
     ports: Ports,
     predictor: Predictor,
-    wheel: Wheel<Ready>,
+    wheel: Wheel<ReadyOp>,
     /// Ready, the oldest first.
-    ready: Vec<Ready>,
-    came: Vec<Ready>,
+    ready: Vec<ReadyOp>,
+    came: Vec<ReadyOp>,
     /// Ready, but without a miss register.
-    starved: Vec<Ready>,
+    starved: Vec<ReadyOp>,
     /// Misses in flight: until when, whose.
     misses: Vec<(u64, u32)>,
     age: u64,
@@ -140,13 +137,7 @@ const BUFFER: u32 = 16;
 
 impl<'s> Core<'s> {
     /// A core of this type, set up for `mode` threads. `works`: what each executes.
-    pub(crate) fn new(
-        core_type: &CoreType,
-        ghz: f64,
-        mode: u32,
-        works: Vec<Work<'s>>,
-        options: &CycleOptions,
-    ) -> Self {
+    pub(crate) fn new(core_type: &CoreType, ghz: f64, mode: u32, works: Vec<Work<'s>>) -> Self {
         let count = works.len();
         let mode = mode.max(count as u32).max(1);
         let halves = if core_type.halves_from.is_some_and(|from| mode >= from) { 2 } else { 1 };
@@ -191,7 +182,6 @@ impl<'s> Core<'s> {
             forwarded: u64::from(core_type.forwarding.latency.saturating_sub(1).max(1)),
             partial: u64::from(core_type.forwarding.partial.max(1)),
             renames: core_type.forwarding.renames,
-            fetch: options.fetch,
             turn: [0; 2],
             first: 0,
             threads: works.into_iter().map(thread).collect(),
@@ -199,8 +189,6 @@ impl<'s> Core<'s> {
             ports: Ports::new(core_type, count, halves),
             predictor: Predictor::new(
                 (core_type.prediction, core_type.predictor),
-                options.indexing,
-                options.tables,
                 count,
                 core_type.mispredicts,
             ),

@@ -1,4 +1,4 @@
-//! What a thread did, counted.
+//! Counts of what a thread did.
 
 use symbiont_sim_fast::activity::{Activity, CYCLES, Cycle, SLOTS, Slot};
 
@@ -15,7 +15,7 @@ pub struct Counts {
     pub loads: u64,
     /// Stores retired.
     pub stores: u64,
-    /// Branches guessed wrong.
+    /// Mispredicted branches.
     pub mispredicted: u64,
     /// Floating-point divisions retired.
     pub fp_divisions: u64,

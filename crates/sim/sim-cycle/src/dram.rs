@@ -1,9 +1,9 @@
-//! Memory behind the caches: nodes with bandwidth, and links between them.
+//! Main memory: nodes with bandwidth, and the links between them.
 //!
 //! # Approach
-//! A server grants requests in slots of time, one line each: a request gets the first free slot
-//! from its arrival on, even if one that came later in program order, or from another core, was granted
-//! a later one before. (A pointer to the next free moment would make it wait for those.)
+//! A server grants requests in time slots, one line each: a request gets the first free slot from its arrival
+//! on, even if one that is later in program order, or from another core, was granted a later slot before. (A
+//! pointer to the next free time would make it wait for those.)
 //!
 //! # Terms and units
 //! Times are nanoseconds.

@@ -1,20 +1,21 @@
-//! More jobs than hardware threads: which job runs where changes while caches live on.
+//! More jobs than hardware threads: jobs are switched while the caches keep their contents.
 //!
 //! # Problem
-//! Settle et al. schedule jobs on the hardware threads of a core, a sample of some million cycles at a
-//! time. What a job finds in the caches depends on the jobs that ran before it, and the lines that it takes from others are counted.
+//! Settle et al. schedule jobs on the hardware threads of a core, one interval of some million cycles at a
+//! time. What a job finds in the caches depends on the jobs that ran before it, and the lines that it evicts
+//! from others are counted.
 //!
 //! # Approach
-//! One [`Chip`] for all samples. A job that has to go fetches no more; when all that it has in flight is
-//! done, the hardware thread goes on with another job. The others run on meanwhile.
-//! In each cache a job is one user, wherever it runs, so that what it finds displaced after its turn
-//! counts as *inter-thread*, if another job did it, and as its own if it did it itself.
+//! One [`Chip`] for all intervals. A job that is switched out stops fetching; once everything in flight is done,
+//! the hardware thread continues with another job. The other hardware threads run on meanwhile. In each cache a
+//! job is one user, wherever it runs, so that what it finds evicted after its turn counts as *inter-thread*
+//! if another job did it, and as its own if it did it itself.
 //!
-//! Counts by set are summed over *super-sets*, groups of equally many sets ([`Reading`]).
+//! Counts by set are summed over *super-sets*, groups of equally many sets ([`SuperSetIndexing`]).
 //!
 //! # What this leaves out
-//! What the OS itself executes at a switch (as the paper does, section 4.3); translation buffers are not
-//! flushed, as those that know address spaces are not.
+//! What the OS itself executes at a switch (as in the paper, section 4.3); translation buffers are not flushed,
+//! as buffers with address-space identifiers are not.
 //!
 //! # Terms and units
 //! *Job*: an endless stream of operations. *Context*: a hardware thread. Times are nanoseconds.
@@ -22,11 +23,11 @@
 //! # Properties
 //! - Sets count what an independent simulation of the caches counts
 //!   (`super_sets_count_what_an_independent_model_counts`).
-//! - Without an exchange nothing differs from a chip (`without_an_exchange_jobs_run_as_on_a_chip`).
-//! - No operation is lost or repeated by exchanges (`exchanges_lose_and_repeat_nothing`).
-//! - Caches live on, and report which job displaced a line (`a_job_finds_its_lines_again`,
+//! - Without a switch nothing differs from a chip (`without_an_exchange_jobs_run_as_on_a_chip`).
+//! - No operation is lost or repeated by switches (`exchanges_lose_and_repeat_nothing`).
+//! - Caches keep their contents, and report which job evicted a line (`a_job_finds_its_lines_again`,
 //!   `a_job_that_follows_another_is_another_one`).
-//! - With caches of their own, jobs displace nothing of each other
+//! - With private caches, jobs evict nothing of each other
 //!   (`jobs_with_caches_of_their_own_displace_nothing_of_others`).
 
 #[cfg(test)]
@@ -95,9 +96,8 @@ impl<'s> Jobs<'s> {
         self.ns
     }
 
-    /// From now on these jobs run, each on the hardware thread of its place in the list; a job that is there already goes
-    /// on. Jobs that leave finish what they have in flight first. What is out of range, or
-    /// named twice, is left out.
+    /// Runs these jobs from now on, each on the hardware thread at its index; a job that is there already goes on. Jobs
+    /// that leave drain first. What is out of range, or named twice, is left out.
     pub fn assign(&mut self, wanted: &[Option<usize>]) {
         let mut next = vec![None; self.running.len()];
         for (at, job) in wanted.iter().enumerate().take(next.len()) {
@@ -155,7 +155,7 @@ impl<'s> Jobs<'s> {
         &self,
         job: usize,
         kind: Kind,
-        (count, reading): (usize, Reading),
+        (count, reading): (usize, SuperSetIndexing),
     ) -> Vec<SetCounts> {
         let levels = self.chip.levels();
         let mut seen = Vec::new();
@@ -185,14 +185,14 @@ impl<'s> Jobs<'s> {
 /// Which sets of a cache are a super-set: Settle et al. say both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reading {
+pub enum SuperSetIndexing {
     /// Neighbours (section 2.2).
     Contiguous,
     /// Those whose numbers have the same low-order bits (section 4.2).
     LowOrderBits,
 }
 
-impl Reading {
+impl SuperSetIndexing {
     /// The group of each of so many places, for at most `most` groups of equally many; and how many groups there are.
     pub fn groups(self, places: usize, most: usize) -> (impl Fn(usize) -> usize, usize) {
         let each = places.div_ceil(most.max(1)).max(1);
@@ -207,7 +207,7 @@ impl Reading {
 
 /// Sums over so many groups of equally many sets; fewer groups if there are fewer sets.
 #[must_use]
-pub fn super_sets(sets: &[SetCounts], count: usize, reading: Reading) -> Vec<SetCounts> {
+pub fn super_sets(sets: &[SetCounts], count: usize, reading: SuperSetIndexing) -> Vec<SetCounts> {
     let (of, groups) = reading.groups(sets.len(), count);
     let mut sums = vec![SetCounts::default(); groups];
     for (at, set) in sets.iter().enumerate() {

@@ -1,14 +1,13 @@
-//! The caches of a machine, level by level, and memory behind them.
+//! The memory hierarchy: caches and translation buffers, level by level, with memory behind them.
 //!
 //! # Approach
-//! A hardware thread (*user*) has a path: the instances that it uses, by the
-//! description's scopes. A miss goes down the path, takes its place in every cache that it passed, and
-//! is pending there until it arrives; a thread that finds a pending line waits for it. What was
-//! written goes down when it is displaced, at last to memory. The levels are neither inclusive nor exclusive:
-//! displacing a line below leaves it where it is above.
+//! Each hardware thread (*user*) has a path of instances, by the scopes of the description. A miss goes down
+//! the path, allocates in every cache that it passes, and is pending there until it arrives; a thread that finds
+//! a pending line waits for it. Dirty lines are written back when they are evicted, at last to memory. The
+//! levels are neither inclusive nor exclusive: evicting a line below leaves it where it is above.
 //!
-//! The prefetcher of a core sees what misses its L1 data cache and brings lines into the L2.
-//! Translation buffers add their latency; walks go through no cache.
+//! The prefetcher of a core sees the misses of its L1 data cache and brings lines into the L2.
+//! Translation buffers add their latency; page walks go through no cache.
 //!
 //! # Terms and units
 //! Times are nanoseconds; latencies are from a load's issue to its data.
@@ -25,7 +24,7 @@ use crate::cache::{Cache, SetCounts, Victim};
 use crate::dram::Dram;
 use crate::prefetch::Prefetcher;
 
-/// Where a request was served.
+/// The level that served a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CacheLevel {
     /// First level.
@@ -38,12 +37,12 @@ pub enum CacheLevel {
     Memory,
 }
 
-/// What a request gets.
+/// The response to a memory request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Served {
-    /// When its data are there, ns.
+pub struct MemoryResponse {
+    /// When its data arrive, ns.
     pub ns: f64,
-    /// From where.
+    /// The level that served it.
     pub level: CacheLevel,
     /// Did it bring a line into the L1 that was neither there nor pending?
     pub missed: bool,
@@ -133,7 +132,7 @@ pub struct Traffic {
     pub memory_far: u64,
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
     Load,
@@ -141,7 +140,7 @@ enum For {
     Code,
 }
 
-/// The caches of a machine, and memory.
+/// The memory hierarchy of a machine.
 #[derive(Debug, Clone)]
 pub struct Levels {
     /// All instances of all levels and translation buffers.
@@ -163,7 +162,7 @@ impl Levels {
         page: u64,
         writes: bool,
         may_miss: bool,
-    ) -> Option<Served> {
+    ) -> Option<MemoryResponse> {
         let path = self.paths[user];
         let l1d = &mut self.caches[path.l1d.cache];
         let found = l1d.find(address);
@@ -177,7 +176,12 @@ impl Levels {
         let soonest = ns + path.latency[0] + translation;
         if let Some(arrived) = arrived {
             let level = path.pending(arrived, ns, soonest, CacheLevel::L1);
-            return Some(Served { ns: soonest.max(arrived), level, missed: false, translated });
+            return Some(MemoryResponse {
+                ns: soonest.max(arrived),
+                level,
+                missed: false,
+                translated,
+            });
         }
         let what = if writes { For::Store } else { For::Load };
         if what == For::Load {
@@ -187,7 +191,7 @@ impl Levels {
         let victim = self.caches[path.l1d.cache].insert(path.l1d.user, address, arrives, writes);
         self.displaced_by_l1(&path, ns, victim);
         self.prefetch(user, ns, address);
-        Some(Served { ns: arrives, level, missed: true, translated })
+        Some(MemoryResponse { ns: arrives, level, missed: true, translated })
     }
 
     /// From now on a user's code lies so many bytes (modulo 2⁶⁴) further on than its operations say:
@@ -230,7 +234,7 @@ impl Levels {
         }
     }
 
-    /// Was it there? It is from now on.
+    /// Looks a page up and inserts it; was it there?
     fn look_up(&mut self, share: Share, address: u64) -> bool {
         let cache = &mut self.caches[share.cache];
         match cache.find(address) {
@@ -433,10 +437,5 @@ impl Levels {
     /// log₂ of the bytes of a user's instruction lines.
     pub(crate) fn code_shift(&self, user: usize) -> u32 {
         self.caches[self.paths[user].l1i.cache].shift()
-    }
-
-    /// Forgets the counts by set.
-    pub fn reset_counts(&mut self) {
-        self.caches.iter_mut().for_each(Cache::reset_counts);
     }
 }

@@ -10,24 +10,24 @@ use symbiont_profile::{FromStore, OpClass};
 /// What is known of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Branch {
-    /// No branch, or one that every predictor gets right.
+    /// No branch, or one that every predictor predicts right.
     Foreseen,
-    /// A conditional branch: the core's predictor guesses.
+    /// A conditional branch, predicted by the core's predictor.
     Conditional {
-        /// Did it jump?
+        /// Was it taken?
         taken: bool,
     },
-    /// A jump through a register or memory: the core's predictor guesses where to.
+    /// A jump through a register or memory: the core's predictor predicts the target.
     Indirect {
         /// The low bits of where it went.
         target: u32,
     },
-    /// A direct call: foreseen.
+    /// A direct call, always predicted right.
     Call {
         /// The low bits of where it will return to.
         after: u32,
     },
-    /// A call through a register or memory: the core's predictor guesses where to.
+    /// A call through a register or memory: the core's predictor predicts the target.
     IndirectCall {
         /// The low bits of where it went.
         target: u32,
@@ -39,9 +39,9 @@ pub enum Branch {
         /// The low bits of where it went.
         target: u32,
     },
-    /// Guessed wrong or right whatever the core's predictor is like.
+    /// Mispredicted or not, whatever the core's predictor says.
     Given {
-        /// Was it guessed wrong?
+        /// Was it mispredicted?
         wrong: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! Queues and buffers that threads split, share or cap.
+//! Queues and buffers that threads partition, share or cap.
 //!
 //! # Properties
 //! `each_rule_leaves_a_thread_what_it_says`, `a_thread_that_holds_back_gets_an_even_part`.

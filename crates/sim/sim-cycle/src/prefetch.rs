@@ -29,7 +29,7 @@ const AT_A_TIME: i64 = 2;
 
 /// A stream.
 #[derive(Debug, Clone, Copy)]
-struct Followed {
+struct TrackedStream {
     /// The line seen last.
     last: u64,
     /// The furthest line that was asked for.
@@ -39,7 +39,7 @@ struct Followed {
     used: u64,
 }
 
-impl Followed {
+impl TrackedStream {
     fn goes_on_with(&self, line: u64) -> bool {
         let moved = line.wrapping_sub(self.last) as i64;
         // Prefetching runs ahead, so that misses may skip a line.
@@ -52,7 +52,7 @@ impl Followed {
 pub struct Prefetcher {
     /// Lines seen last that belong to no stream, the oldest first.
     scattered: VecDeque<u64>,
-    streams: Vec<Followed>,
+    streams: Vec<TrackedStream>,
     most: usize,
     ahead: u64,
     clock: u64,
@@ -111,7 +111,7 @@ impl Prefetcher {
         }
         self.scattered.remove(at);
         let step = line.wrapping_sub(last) as i64;
-        let new = Followed { last, asked: last, step, used: self.clock };
+        let new = TrackedStream { last, asked: last, step, used: self.clock };
         if self.streams.len() < self.most {
             self.streams.push(new);
             return Some(self.streams.len() - 1);

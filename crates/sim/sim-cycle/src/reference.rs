@@ -1,35 +1,31 @@
-//! The cycle level behind the simulated machine.
+//! The cycle level as the physics of the simulated machine.
 //!
 //! # Approach
-//! The machine asks how fast threads co-run for some milliseconds. It is too slow to
-//! simulate milliseconds cycle by cycle at each such question; so it is answered from a sample: each
-//! thread runs the window that was captured of its phase ([`CycleReference::trace`]) or, if there is none, a
-//! replay of the phase's micro-traces ([`crate::replay`]), on the core that it is on, with caches filled as
-//! by its past. A window's own warm-up goes by outside of time but for its last
-//! instructions; after these, [`Sample::counted`] instructions of each are
-//! counted, while the others run on. Answers are kept: what was asked before is not simulated again.
+//! The machine asks how fast threads co-run over some milliseconds, too long to be simulated cycle by cycle
+//! each time. So the answer comes from a sample: each thread runs the window that was captured of its phase
+//! ([`CycleReference::trace`]) or, without one, a replay of the phase's micro-traces ([`crate::replay`]), on
+//! the core that it is on, with caches filled as by its past. The warm-up of a window is skimmed outside of
+//! time but for its last instructions; after these, [`Sample::counted`] instructions of each thread are
+//! counted while the others run on. Answers are kept: no question is simulated twice.
 //!
-//! *Shares of caches*: threads that share a cache divide it as their speeds say, and are as fast as their shares
-//! let them be. Filling a large cache takes longer than is simulated here. So caches are
-//! filled as by threads that were as fast as each is alone, then as by threads that were as fast as they are
-//! since, until speeds stay ([`Sample::fills`]). Where several ways to share are stable, the one
-//! is found that threads reach when they start with full caches.
+//! *Shares of caches*: threads occupy a shared cache by their speeds, and their speeds depend on their shares.
+//! Filling a large cache takes longer than is simulated. So caches are filled as by threads as fast as each is
+//! alone, then as by threads as fast as they turned out, until speeds no longer change ([`Sample::fills`]).
+//! Where several ways to share are stable, it is the one reached from full caches.
 //!
-//! *Twins*: threads in the same phase run the same program. The OS keeps its code once, so they find
-//! each other's in instruction caches and below; translations and predictors are of addresses that
-//! each process has apart.
+//! *Twins*: threads in the same phase run the same program. The OS keeps its code once, so they hit each
+//! other's lines in instruction caches and below; translations and predictor entries belong to each process.
 //!
 //! # What this leaves out
-//! Caches that fill after a change (answers are of threads that have been together for
-//! long), and how a phase changes within itself.
+//! Caches that fill after a change (answers are of threads that have run together for long), and how a
+//! phase varies within itself.
 //!
 //! # Properties
 //! - A thread alone runs at the speed that its program sets (`known_programs_run_as_they_must`).
 //! - Equal questions get equal answers (`equal_questions_get_equal_answers`).
-//! - How often caches are filled makes no difference any more (`caches_are_filled_until_speeds_stay`).
-//! - Captured and replayed threads co-run
-//!   (`a_captured_program_runs_as_it_must`).
-//! - Where a core has halves, which threads share one makes a difference; other core slots make none
+//! - Further fills of the caches change nothing (`caches_are_filled_until_speeds_stay`).
+//! - Captured and replayed threads co-run (`a_captured_program_runs_as_it_must`).
+//! - On a core with halves it matters which threads share one, but not which of its hardware threads
 //!   (`runners_stay_in_their_half`).
 
 use std::cmp::Reverse;
@@ -42,7 +38,7 @@ use symbiont_sim_fast::activity::Activity;
 use symbiont_sim_fast::description::{CoreType, Description, SmtRule};
 use symbiont_sim_fast::machine::{Contention, Fidelity, Runner, Switches, ThreadRate};
 
-use crate::captured::Captured;
+use crate::captured::CapturedWindow;
 use crate::op::Stream;
 use crate::replay::{Replay, Setup, Touch};
 use crate::{Chip, CoreSlot, Counts, CycleOptions};
@@ -76,7 +72,7 @@ type Key = (u32, usize, u32, usize);
 struct Answers<'p> {
     phases: Vec<&'p Phase>,
     /// By phase: what was captured of it.
-    windows: BTreeMap<usize, Arc<Captured>>,
+    windows: BTreeMap<usize, Arc<CapturedWindow>>,
     answers: BTreeMap<Vec<Key>, Vec<ThreadRate>>,
 }
 
@@ -125,7 +121,7 @@ impl<'p> CycleReference<'p> {
     }
 
     /// From now on a phase is run from what was captured of it.
-    pub fn trace(&mut self, phase: &'p Phase, window: Captured) {
+    pub fn trace(&mut self, phase: &'p Phase, window: CapturedWindow) {
         let mut known = self.known();
         let number = known.number(phase);
         known.windows.insert(number, Arc::new(window));
@@ -500,7 +496,7 @@ mod tests {
         let made = chase(64, 4096);
         let profile = synthetic::pointer_chasing(2_000);
         let mut first = reference(&profile);
-        let captured = Captured::new(&made.file(), 0, &profile.phases[0]).unwrap();
+        let captured = CapturedWindow::new(&made.file(), 0, &profile.phases[0]).unwrap();
         assert_eq!(captured.info().warm_up, PASS as u64 / 2);
         first.trace(&profile.phases[0], captured);
         let thread_rate = first.thread_rates(&[runner(0, 1)], 1e6)[0].clone();

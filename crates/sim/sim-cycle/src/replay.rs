@@ -1,21 +1,20 @@
 //! A phase of a profile as an endless stream of operations.
 //!
 //! # Problem
-//! A profile holds a few micro-traces, each of a thousand instructions, and how soon their lines had been used
-//! before. Looped, they would fit any cache.
+//! A profile holds a few micro-traces of a thousand instructions each, and the reuse times of their lines.
+//! Looped, they would fit into any cache.
 //!
 //! # Approach
-//! The micro-traces are gone through again and again, each time in another order. Classes, dependences
-//! and wrong guesses are theirs. Addresses are chosen so that each access finds its line
-//! as late as the trace says, so caches of any size, shared with anyone, see the
-//! profile's reuse times; the past that caches need to be warm is made from the profile's
-//! histograms.
+//! The micro-traces are replayed again and again, each time in another order. Classes, dependences and
+//! mispredictions are their own. Addresses are chosen so that each access has the reuse time that the trace
+//! says, so caches of any size, shared with anyone, see the profile's reuse times; the past that warms the
+//! caches is made from the profile's histograms.
 //!
 //! # What this cannot show
-//! Which sets a program really uses (its lines are spread evenly), which branches spoil
-//! each other's counters (a guess is wrong if the profile's predictor of the thread's share of entries was), and
-//! what micro-traces do not show: a phase is as its few thousand instructions. Captured
-//! traces have none of these limits.
+//! Which sets a program really uses (its lines are spread evenly), which branches alias in the predictor (a
+//! branch is mispredicted if the profile's predictor of the thread's share of entries mispredicted it), and
+//! what micro-traces do not show: a phase is as its few thousand instructions. Captured traces have none of
+//! these limits.
 //!
 //! # Properties
 //! `a_phase_is_replayed_as_it_is`, `equal_seeds_give_equal_streams`.
@@ -42,9 +41,10 @@ pub struct Setup {
     pub line: u32,
     /// Lines of its caches, all levels of one thread together.
     pub lines: u64,
-    /// The profile's predictor that is nearest to what the thread has, as an index into [`symbiont_profile::PREDICTOR_SIZES`].
+    /// The profile's predictor nearest to that of the thread, as an index into
+    /// [`symbiont_profile::PREDICTOR_SIZES`].
     pub predictor: usize,
-    /// Of its wrong guesses the share that remains.
+    /// The share of its mispredictions that remains.
     pub mispredicts: f64,
     /// Seed of the order of micro-traces.
     pub seed: u64,
@@ -253,11 +253,11 @@ impl<'p> Replay<'p> {
                         owed += written;
                         let writes = owed >= 1.0;
                         owed -= f64::from(u8::from(writes));
-                        Touched::Data { address: self.base + (place << self.shift), writes }
+                        PastAccess::Data { address: self.base + (place << self.shift), writes }
                     }
-                    1 => Touched::Code { address: (CODE | self.base) + (place << self.shift) },
-                    2 => Touched::DataPage(self.base + place),
-                    _ => Touched::CodePage((CODE | self.base) + place),
+                    1 => PastAccess::Code { address: (CODE | self.base) + (place << self.shift) },
+                    2 => PastAccess::DataPage(self.base + place),
+                    _ => PastAccess::CodePage((CODE | self.base) + place),
                 };
                 touches.push(Touch { instructions_ago: back as f64 / rate, what });
             }
@@ -273,17 +273,17 @@ pub struct Touch {
     /// How long ago.
     pub instructions_ago: f64,
     /// What it was.
-    pub what: Touched,
+    pub what: PastAccess,
 }
 
-/// What can be touched.
+/// An access to warm a cache with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touched {
+pub enum PastAccess {
     /// A line of data.
     Data {
         /// An address in it.
         address: u64,
-        /// Was it written?
+        /// Is it a store?
         writes: bool,
     },
     /// A line of instructions.
@@ -297,7 +297,7 @@ pub enum Touched {
     CodePage(u64),
 }
 
-impl Touched {
+impl PastAccess {
     /// Touches it outside of time.
     pub fn warm(self, levels: &mut Levels, user: usize) {
         match self {

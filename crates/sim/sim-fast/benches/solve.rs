@@ -16,12 +16,12 @@ use divan::counter::ItemsCount;
 use symbiont_profile::{Profile, test_support};
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::physics::State;
+use symbiont_sim_fast::physics::core_model::Tables;
 use symbiont_sim_fast::physics::domains::Physics;
 use symbiont_sim_fast::physics::pipeline::{CoreSharing, Pipeline};
 use symbiont_sim_fast::physics::prepared::Prepared;
-use symbiont_sim_fast::physics::respond::Tables;
-use symbiont_sim_fast::physics::response::ResponseTable;
-use symbiont_sim_fast::physics::tasks::{Load, Running, Switches};
+use symbiont_sim_fast::physics::response_table::ResponseTable;
+use symbiont_sim_fast::physics::tasks::{CoreLoad, RunningThread, Switches};
 use symbiont_sim_fast::physics::window::Window;
 
 fn main() {
@@ -91,7 +91,7 @@ fn quanta(bencher: Bencher<'_, '_>, programs: Programs, shuffle: bool, entering:
     let mut order: Vec<usize> = (0..CORES * MODE).collect();
     let mut phases: Vec<usize> = order.iter().map(|_| draw(programs.len())).collect();
     let mut state = State::default();
-    let mut respond = Tables { physics: &physics };
+    let mut model = Tables { physics: &physics };
     let mut quantum = || {
         if shuffle {
             for last in (1..order.len()).rev() {
@@ -102,18 +102,18 @@ fn quanta(bencher: Bencher<'_, '_>, programs: Programs, shuffle: bool, entering:
             let changed = draw(order.len());
             phases[changed] = draw(programs.len());
         }
-        let running = |&thread: &usize| Running {
+        let running = |&thread: &usize| RunningThread {
             thread: thread as u64,
             prepared: &programs[phases[thread]],
             pages: &[],
         };
-        let threads: Vec<Running<'_>> = order.iter().map(running).collect();
-        let loads: Vec<Load<'_>> = threads
+        let threads: Vec<RunningThread<'_>> = order.iter().map(running).collect();
+        let loads: Vec<CoreLoad<'_>> = threads
             .chunks(MODE)
             .enumerate()
-            .map(|(core, threads)| Load { core, mode: MODE as u32, threads })
+            .map(|(core, threads)| CoreLoad { core, mode: MODE as u32, threads })
             .collect();
-        physics.solve(&mut respond, Switches::default(), &loads, Some(1e8), &mut state)
+        physics.solve(&mut model, Switches::default(), &loads, Some(1e8), &mut state)
     };
     // Tables are made before the clock starts.
     for prepared in programs {

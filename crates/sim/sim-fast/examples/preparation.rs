@@ -5,7 +5,7 @@
 //! For each machine: the time to make the tables of each program's first PHASES phases (default 1),
 //! in SMT1 and in the widest mode, of one processor. Then seeded coschedules of these phases fill
 //! a core. By the window model each settles at an environment for each thread: there, the CPI
-//! that the table says is held against that of the window model. Then the coschedule
+//! that the table says is compared with that of the window model. Then the coschedule
 //! is solved with tables: again the CPI of each thread, and the mean speed of the coschedule. Where
 //! fixed points lie close together these differ more.
 
@@ -17,12 +17,12 @@ use std::path::PathBuf;
 use symbiont_profile::Profile;
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::physics::State;
+use symbiont_sim_fast::physics::core_model::{CoreModel, Direct, Tables};
 use symbiont_sim_fast::physics::domains::Physics;
 use symbiont_sim_fast::physics::pipeline::{CoreSharing, Environment};
 use symbiont_sim_fast::physics::prepared::Prepared;
-use symbiont_sim_fast::physics::respond::{Direct, Respond, Tables};
-use symbiont_sim_fast::physics::response::Response;
-use symbiont_sim_fast::physics::tasks::{Load, Running, Switches, Task};
+use symbiont_sim_fast::physics::response_table::Summary;
+use symbiont_sim_fast::physics::tasks::{CoreLoad, RunningThread, Switches, Task};
 use symbiont_sim_fast::physics::window::Outcome;
 
 /// Coschedules on each machine.
@@ -93,19 +93,19 @@ struct Checked<'a> {
     off: Vec<f64>,
 }
 
-impl Respond for Checked<'_> {
-    fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response {
-        self.direct.respond(task, environment)
+impl CoreModel for Checked<'_> {
+    fn summary(&mut self, task: &Task<'_>, environment: &Environment) -> Summary {
+        self.direct.summary(task, environment)
     }
 
     fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {
         let outcome = self.direct.detail(task, environment);
-        self.off.push((self.tables.respond(task, environment).cpi / outcome.cpi - 1.0).abs());
+        self.off.push((self.tables.summary(task, environment).cpi / outcome.cpi - 1.0).abs());
         outcome
     }
 
-    fn cares(&mut self, task: &Task<'_>) -> u32 {
-        self.direct.cares(task)
+    fn inputs(&mut self, task: &Task<'_>) -> u32 {
+        self.direct.inputs(task)
     }
 }
 
@@ -122,11 +122,11 @@ fn print(physics: &Physics, prepared: &[Prepared], mode: u32) {
     let mut checked = Checked { direct: Direct::default(), tables, off: Vec::new() };
     let (mut off, mut speeds) = (Vec::new(), 0.0);
     for _ in 0..COSCHEDULES {
-        let running = |thread| Running { thread, prepared: draw(), pages: &[] };
-        let threads: Vec<Running<'_>> = (0..u64::from(mode)).map(running).collect();
-        let loads = [Load { core: 0, mode, threads: &threads }];
-        let solve = |respond: &mut dyn Respond| {
-            physics.solve(respond, Switches::default(), &loads, None, &mut State::default())
+        let running = |thread| RunningThread { thread, prepared: draw(), pages: &[] };
+        let threads: Vec<RunningThread<'_>> = (0..u64::from(mode)).map(running).collect();
+        let loads = [CoreLoad { core: 0, mode, threads: &threads }];
+        let solve = |model: &mut dyn CoreModel| {
+            physics.solve(model, Switches::default(), &loads, None, &mut State::default())
         };
         let (fast, direct) = (solve(&mut Tables { physics }), solve(&mut checked));
         let pairs = fast.rates.iter().zip(&direct.rates);

@@ -1,4 +1,4 @@
-//! What a thread did, in the terms of the hardware: the sums that event
+//! What a thread did, in terms of the hardware: the sums that event
 //! counters are read from.
 //!
 //! Cycles are charged at retirement and slots at dispatch, each to one cause, so
@@ -26,7 +26,7 @@ macro_rules! activity {
         }
 
         impl Activity {
-            /// All of it, multiplied.
+            /// Scaled by a factor.
             #[must_use]
             pub fn times(mut self, factor: f64) -> Self {
                 self.cycles.iter_mut().for_each(|sum| *sum *= factor);
@@ -36,7 +36,7 @@ macro_rules! activity {
                 self
             }
 
-            /// Adds another, multiplied.
+            /// Adds another, scaled by a factor.
             pub fn add_times(&mut self, more: &Self, factor: f64) {
                 let add = |(sum, more): (&mut f64, &f64)| *sum += more * factor;
                 self.cycles.iter_mut().zip(&more.cycles).for_each(add);

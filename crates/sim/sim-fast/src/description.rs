@@ -1,29 +1,25 @@
-//! What a simulated machine is made of.
+//! Descriptions of simulated machines.
 //!
 //! # Problem
-//! A simulated machine is believed only as far as its figures can be checked.
-//! So each figure must name where it comes from, and a slip in one of them
-//! must be found when the file is read, not in a strange result.
+//! A simulated machine is believed only as far as its parameters can be checked. So each must name its source,
+//! and a slip in one of them must be found when the file is read, not in a strange result.
 //!
 //! # Approach
-//! One TOML text per machine (`machines/*.toml`; `machines/README.md` describes
-//! the form). A value is covered by the `source` of its section or brings its
-//! own; `assumed: why` marks unpublished values. Values are plain here, and
-//! [`Description::values`] lists where each comes from.
+//! One TOML text per machine (`machines/*.toml`; `machines/README.md` describes the form). A value is covered
+//! by the `source` of its section or brings its own; `assumed: why` marks unpublished values. Values are plain
+//! here, and [`Description::values`] lists where each comes from.
 //!
 //! # Terms and units
-//! Widths are micro-ops per cycle, latencies cycles of the core unless the name
-//! says otherwise, sizes bytes, bandwidths 10⁹ bytes per second. *Refill*:
-//! cycles from the resolution of a mispredicted branch to the dispatch of the
-//! first micro-op of the right path. *SMT rule*: what is left to a thread of a
-//! structure when n threads are active on the core ([`SmtRule`]).
+//! Widths are micro-ops per cycle, latencies cycles of the core unless the name says otherwise, sizes bytes,
+//! bandwidths 10⁹ bytes per second. *Refill*: cycles from the resolution of a mispredicted branch to the
+//! dispatch of the first micro-op of the right path. *SMT rule*: how the n active threads of a core share a
+//! structure ([`SmtRule`]).
 //!
 //! # Properties
-//! - Every machine of this crate can be read, and each value has a source
-//!   (`all_machines_can_be_read`).
-//! - A missing, unknown or nonsensical key is refused with file, line, key and
-//!   reason (`refusals_name_file_line_key_and_reason`); any text is read or
-//!   refused without panic (`any_text_is_read_or_refused_without_panic`).
+//! - Every machine of this crate can be read, and each value has a source (`all_machines_can_be_read`).
+//! - A missing, unknown or nonsensical key is refused with file, line, key and reason
+//!   (`refusals_name_file_line_key_and_reason`); any text is read or refused without panic
+//!   (`any_text_is_read_or_refused_without_panic`).
 
 mod builtin;
 mod core;
@@ -50,14 +46,14 @@ pub const MOST_THREADS: usize = 8;
 pub struct Description {
     /// Short name, as in the file's name.
     pub name: String,
-    /// What people call the machine.
+    /// The machine's full name.
     pub title: String,
-    /// What to know before trusting it.
+    /// Caveats.
     pub note: String,
-    /// How a cycle-level core checked what the fast level makes of it; none:
+    /// How the cycle level checked the fast level on this machine; none:
     /// unchecked.
     pub checked: Option<String>,
-    /// What the simulated machine was held against that was measured on the real one, when, and how far it was
+    /// Which measurements of the real machine the simulated one was compared with, when, and how far it was
     /// off; none: nothing.
     pub held: Option<String>,
     /// Its structure.
@@ -66,16 +62,16 @@ pub struct Description {
     pub core_types: Vec<CoreType>,
     /// Memory and the links to it.
     pub memory: Memory,
-    /// What changing over costs.
+    /// What mode switches, context switches and migrations cost.
     pub costs: Costs,
     /// Each value with where it comes from, by its key in the file.
-    pub values: BTreeMap<String, Given>,
+    pub values: BTreeMap<String, SourcedValue>,
 }
 
 /// A value of a description.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
-    /// As it is written.
+pub struct SourcedValue {
+    /// Its text in the file.
     pub value: String,
     /// Where it comes from.
     pub source: Source,
@@ -86,26 +82,26 @@ pub struct Given {
 pub struct Memory {
     /// From the load's issue to its data, memory of the own node, unloaded, ns.
     pub latency_ns: f64,
-    /// Most that a node's memory gives, 10⁹ bytes/s.
+    /// Read bandwidth of a node's memory, 10⁹ bytes/s.
     pub read_gbps: f64,
-    /// Most that a node's memory takes, 10⁹ bytes/s.
+    /// Write bandwidth of a node's memory, 10⁹ bytes/s.
     pub write_gbps: f64,
-    /// Most in both directions together, 10⁹ bytes/s.
+    /// Bandwidth of both together, 10⁹ bytes/s.
     pub total_gbps: f64,
-    /// Latency of another node's memory over that of the own one, ≥ 1.
+    /// Latency of remote memory over that of local memory, ≥ 1.
     pub remote_latency: f64,
-    /// Most that is read over a link between two nodes, 10⁹ bytes/s.
+    /// Read bandwidth of a link between two nodes, 10⁹ bytes/s.
     pub link_gbps: f64,
-    /// Most that is written over it, 10⁹ bytes/s.
+    /// Write bandwidth of a link, 10⁹ bytes/s.
     pub link_write_gbps: f64,
     /// The nodes that have memory.
     pub nodes: Vec<NodeId>,
 }
 
-/// What changing over costs.
+/// What mode switches, context switches and migrations cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
-    /// The core drains and repartitions when its number of active threads
+    /// A mode switch: the core drains and repartitions when its number of active threads
     /// changes, µs.
     pub mode_switch_us: f64,
     /// One thread takes the place of another on a hardware thread, µs.
@@ -125,7 +121,7 @@ impl Costs {
 pub enum Source {
     /// Published there.
     Published(String),
-    /// Unpublished; the text says why it is thought so.
+    /// Assumed; the text says why.
     Assumed(String),
 }
 
@@ -171,7 +167,7 @@ impl Description {
 
     /// Keys of unpublished values.
     pub fn assumed(&self) -> impl Iterator<Item = &str> {
-        let assumed = |given: &Given| matches!(given.source, Source::Assumed(_));
+        let assumed = |given: &SourcedValue| matches!(given.source, Source::Assumed(_));
         self.values.iter().filter(move |(_, given)| assumed(given)).map(|(key, _)| key.as_str())
     }
 }

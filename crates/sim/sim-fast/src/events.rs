@@ -1,17 +1,16 @@
 //! From what a thread did to what its event counters read.
 //!
 //! # Approach
-//! Each catalogue's events are a table of the vendor's names and sums over
-//! [`Activity`], so that the very formulas that are used on the real machine are used
-//! here. What the simulated machine does not report has no row: the event is
-//! refused, never zero. A row that reads 0 is of something that the simulated
-//! machine does not do (machine clears, microcode).
+//! Each catalogue's events are a table of the vendor's names and sums over [`Activity`], so that the very
+//! formulas that are used on the real machine are used here. What the simulated machine does not report has
+//! no row: the event is refused, never zero. A row that reads 0 counts something that never happens on the
+//! simulated machine (machine clears, microcode).
 //!
 //! # Properties
-//! - All events of the catalogues that machines name are known or listed as
-//!   unreported (`every_event_is_reported_or_known_to_be_unreported`).
-//! - The CPI stack that a catalogue's formulas derive sums to the CPI, and
-//!   Top-Down to 1 (`stacks_derived_from_events_sum_to_the_whole`).
+//! - All events of the catalogues that machines name are known or listed as unreported
+//!   (`every_event_is_reported_or_known_to_be_unreported`).
+//! - The CPI stack that a catalogue's formulas derive sums to the CPI, and Top-Down to 1
+//!   (`stacks_derived_from_events_sum_to_the_whole`).
 
 mod amd;
 mod intel;

@@ -1,10 +1,9 @@
-//! The fast level: the window model and its fixed point behind the machine.
+//! The fast level: the window model and its fixed point, as the machine uses them.
 //!
 //! # Approach
-//! A [`TableBuilder`] holds a machine's physics and the phases that were made ready for
-//! it; preparing a phase takes long and is done once, however many runs need it
-//! ([`crate::ready`]).
-//! [`Fast`] is one run's view of it, with the state of that run's caches.
+//! A [`TableBuilder`] holds the physics of a machine and the phases that were prepared for it; preparing a phase
+//! takes long and is done once, however many runs need it ([`crate::ready`]). [`Fast`] is one run's view of it,
+//! with the state of that run's caches.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -20,11 +19,11 @@ use crate::physics::domains::Physics;
 use crate::physics::prepared::{PrepareError, Prepared};
 use crate::physics::rates::Rates;
 use crate::physics::solve::{Moment, State, Tables};
-use crate::physics::tasks::{Load, Running};
+use crate::physics::tasks::{CoreLoad, RunningThread};
 
 pub use crate::physics::tasks::Switches;
 
-/// A machine's physics, and phases that were made ready for it.
+/// A machine's physics, and phases that were prepared for it.
 #[derive(Debug)]
 pub struct TableBuilder<'p> {
     description: Description,
@@ -63,7 +62,7 @@ impl<'p> TableBuilder<'p> {
         &self.physics
     }
 
-    /// A phase, made ready for the machine.
+    /// A phase, prepared for the machine.
     pub(crate) fn prepared(&self, phase: &'p Phase) -> Result<Arc<Prepared>, PrepareError> {
         let address = std::ptr::from_ref(phase) as usize;
         let known = self.ready().get(&address).cloned();
@@ -151,7 +150,7 @@ impl Fast<'_, '_> {
         order.sort_by_key(|&at| runners[at].core);
         // Core by core: its mode, and how many run there.
         let mut cores: Vec<(usize, u32, usize)> = Vec::with_capacity(runners.len());
-        let mut threads: Vec<Running<'_>> = Vec::with_capacity(runners.len());
+        let mut threads: Vec<RunningThread<'_>> = Vec::with_capacity(runners.len());
         for runner in order.iter().map(|&at| &runners[at]) {
             let node = self.nodes.iter().position(|node| *node == runner.home);
             let (Some(prepared), Some(pages)) =
@@ -159,7 +158,7 @@ impl Fast<'_, '_> {
             else {
                 continue;
             };
-            threads.push(Running { thread: runner.thread, prepared, pages });
+            threads.push(RunningThread { thread: runner.thread, prepared, pages });
             let here = runner.core.0 as usize;
             match cores.last_mut() {
                 Some((core, mode, count)) if *core == here => {
@@ -173,9 +172,9 @@ impl Fast<'_, '_> {
         let load = |&(core, mode, count): &(usize, u32, usize)| {
             let (threads, others) = rest.split_at(count);
             rest = others;
-            Load { core, mode, threads }
+            CoreLoad { core, mode, threads }
         };
-        let loads: Vec<Load<'_>> = cores.iter().map(load).collect();
+        let loads: Vec<CoreLoad<'_>> = cores.iter().map(load).collect();
         let physics = &self.builder.physics;
         let mut tables = Tables { physics };
         let span = ((!self.switches.warm_caches).then_some(span_ns), moment);

@@ -1,24 +1,23 @@
 //! The simulated machine: described hardware, seeded and deterministic.
 //!
 //! # Problem
-//! What threads do to each other on one core can be studied only where cores
-//! have several hardware threads and counters; few people that try a scheduler
-//! have such a machine at hand, and no one has all of those that the published
-//! schedulers were measured on.
+//! How threads that share a core affect each other can be studied only on cores with several hardware threads
+//! and counters. Few users of a scheduler have such a machine at hand, and no one has all the machines
+//! that the published schedulers were measured on.
 //!
 //! # Approach
 //! | module | it holds |
 //! |---|---|
-//! | [`description`] | machines as text files: every figure with its source, or marked as assumed |
+//! | [`description`] | machines as text files: each value with its source, or marked as assumed |
 //! | [`physics`] | how fast threads co-run: the window model and its fixed point |
 //! | [`program`] | what programs do over time: profiles, serial and parallel phases |
 //! | [`machine`] | virtual time, the operating system, counters, moves: [`machine::SimMachine`] |
-//! | [`fast`] | the physics behind the machine |
-//! | [`ready`] | what the physics needs first, by all processors, kept from run to run |
-//! | [`activity`] | what a thread did, in the terms of the hardware |
+//! | [`fast`] | the physics as the machine uses it |
+//! | [`ready`] | tables made in advance, in parallel, and kept from run to run |
+//! | [`activity`] | what a thread did, in terms of the hardware |
 //!
-//! This crate knows no policy and no interference model, so that nothing is graded
-//! by its own assumptions. It knows no clock: equal seeds give equal bytes.
+//! This crate knows no policy and no interference model, so that none is judged by its own assumptions. It
+//! reads no clock: equal seeds give equal bytes.
 
 pub mod activity;
 pub mod description;

@@ -62,7 +62,7 @@ use symbiont_topology::{CpuSet, NodeId, PuId, Topology};
 
 pub use self::contention::{Contention, Fidelity, Runner, Switches, ThreadRate};
 pub use self::meter::Errors;
-use self::threads::{Run, Thread};
+use self::threads::{ProgramRun, Thread};
 use crate::activity::Activity;
 use crate::description::{Costs, Description};
 use crate::events::Reader;
@@ -127,11 +127,11 @@ const MOST: usize = 64;
 pub struct SimOptions {
     /// Seed of everything that is random.
     pub seed: u64,
-    /// How far its counters err.
+    /// The errors of its counters.
     pub errors: Errors,
     /// Where programs may run; none: everywhere.
     pub allowed: Option<CpuSet>,
-    /// What changing over costs; none: what the description says.
+    /// What mode switches, context switches and migrations cost; none: what the description says.
     pub costs: Option<Costs>,
     /// Hardware threads that each core is set up for at least, however few
     /// run: with n and one thread per core, throttled ST.
@@ -145,7 +145,7 @@ pub struct SimOptions {
     pub orders: Vec<Vec<usize>>,
     /// Are slots launched in their order? Otherwise in a random one.
     pub in_order: bool,
-    /// Which Linux the OS is like.
+    /// Which version of Linux the OS resembles.
     pub os: Generation,
 }
 
@@ -168,20 +168,20 @@ pub struct Completion {
     pub instructions: f64,
 }
 
-/// What a thread really did.
+/// The ground truth of a thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Truth {
-    /// Which thread.
+    /// The thread.
     pub id: ThreadId,
     /// The slot of its program.
     pub slot: usize,
-    /// Where it runs now, if it does.
+    /// The hardware thread that it runs on; none if it does not run.
     pub cpu: Option<PuId>,
-    /// All that it did since it was born.
+    /// What it did since it started.
     pub done: Activity,
 }
 
-/// A machine that exists as a description only.
+/// A simulated machine.
 #[derive(Debug)]
 pub struct SimMachine<'p, C> {
     topology: Topology,
@@ -196,7 +196,7 @@ pub struct SimMachine<'p, C> {
     again: bool,
     /// For each program and phase of its profile, the physics' number.
     phases: Vec<Vec<usize>>,
-    runs: Vec<Run>,
+    runs: Vec<ProgramRun>,
     threads: Vec<Thread<'p>>,
     ended: Vec<Ended>,
     completions: Vec<Completion>,
@@ -214,20 +214,20 @@ pub struct SimMachine<'p, C> {
     current: Vec<Option<usize>>,
     /// Set-up mode of each core: threads that ran there last.
     modes: Vec<usize>,
-    /// Must rates be asked for anew?
+    /// Must rates be computed again?
     stale: bool,
-    /// Did rates change without cause when last asked for: do caches fill?
+    /// Did rates change without an event last time: do caches fill?
     filling: bool,
     /// Until when the rates hold.
     reckoned: u64,
     /// When rates were asked for last.
     asked: u64,
-    /// Has anything changed that balancing may mend?
+    /// Has anything changed that balancing may improve?
     unbalanced: bool,
     balancer: LoadBalancer,
     /// How much each hardware thread ran lately, 0 … 1.
     used: Vec<f64>,
-    /// Room for marks, and for speeds, from event to event.
+    /// Scratch space for marks and speeds.
     marks: Vec<bool>,
     speeds: Vec<(f64, f64)>,
 }
@@ -350,7 +350,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         self.runs.get(slot).map(|run| run.retired)
     }
 
-    /// What each thread really did so far, and where it runs: what no counter
+    /// The ground truth of each thread so far, which no counter
     /// of a real machine reports.
     pub fn truth(&self) -> impl Iterator<Item = Truth> {
         self.threads.iter().map(|thread| Truth {
@@ -468,7 +468,7 @@ impl<'p, C: Contention<'p>> Machine for SimMachine<'p, C> {
         samples.sort_by_key(|sample| sample.id);
         let mut ended = std::mem::take(&mut self.ended);
         ended.sort_by_key(|ended| ended.id);
-        let named = |(slot, run): (usize, &Run)| {
+        let named = |(slot, run): (usize, &ProgramRun)| {
             let program = self.programs.get(run.program)?;
             Some(Named::new(ProgramId(slot as u32), program.name.clone()))
         };

@@ -1,21 +1,21 @@
 //! A machine whose programs slow each other down as pairs of real programs were measured to.
 //!
 //! # Problem
-//! Which pairs of programs suit each other on a core is what a described machine knows least: held against measured
-//! pairs its own choose little better than chance. A policy that learns from the machine is judged by
-//! what real programs do to each other.
+//! Which programs suit each other on a core is what a described machine knows least: judged by measured
+//! pairs, its own choices are little better than chance. A policy that learns from the machine should be judged
+//! by what real programs do to each other.
 //!
 //! # Approach
-//! Cores of two hardware threads. A thread runs at its speed alone over the measured slowdown next to the program on
-//! the other hardware thread; threads that wait for one hardware thread take turns. Instructions and cycles are all
-//! that is counted, with noise; speeds alone are drawn, and known to no policy. On demand programs change their phase
-//! (from then on they do what another one does), end and are replaced by others, or become slowly faster and slower.
-//! A thread with a new co-runner stands still for a moment. The OS leaves threads where they are, and fills hardware
-//! threads that idle.
+//! Cores have two hardware threads. A thread runs at its isolated speed over the slowdown that was measured next
+//! to the program on the other hardware thread; threads that share a hardware thread take turns. Only
+//! instructions and cycles are counted, with noise; isolated speeds are drawn at random, and no policy knows
+//! them. Optionally programs change their phase (from then on they behave as another program of the matrix),
+//! end and are replaced, or drift in speed. A thread with a new co-runner is stalled for a moment. The OS leaves
+//! threads where they are, and fills idle hardware threads.
 //!
 //! # Terms and units
-//! *Matrix*: slowdown (time together / time alone) of each program next to each. *Throughput*: sum of 1/slowdown over
-//! threads, of a quantum, with what moves cost.
+//! *Matrix*: slowdown (time together / time alone) of each program next to each. *Throughput*: sum of 1/slowdown
+//! over threads, in a quantum, less the costs of moves.
 //!
 //! # Properties
 //! - Threads run as fast as the matrix says, and that is what is counted (`pairs_run_as_measured`).

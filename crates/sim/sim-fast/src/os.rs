@@ -54,14 +54,14 @@ mod usage;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use balance::balance;
-pub(crate) use load_balancer::{LoadBalancer, Ready};
-pub(crate) use map::{Map, Place, Queues};
+pub(crate) use load_balancer::{LoadBalancer, ReadyThread};
+pub(crate) use map::{CpuLocation, Map, Queues};
 pub(crate) use place::{place, wake};
 use symbiont_machine::Priority;
 use symbiont_topology::{CpuSet, NodeId};
 pub(crate) use usage::{follow, left_after, newborn};
 
-/// Which Linux the scheduler is like.
+/// Which version of Linux the scheduler resembles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Generation {

@@ -1,9 +1,9 @@
 //! The physics of the simulated machine: how fast threads run, and why.
 //!
 //! # Problem
-//! How fast a thread runs depends on its program, on the core, and on all threads that share
-//! core, caches, memory. A policy must be judged by what a
-//! machine would do, not by a model of interference like those that policies use.
+//! The speed of a thread depends on its program, on its core, and on all threads that share core,
+//! caches and memory. A policy must be judged by what a machine would do, not by an interference
+//! model of the kind that policies use themselves.
 //!
 //! # Approach
 //! No time passes here; the functions are pure but for the [`State`] that is handed in.
@@ -11,19 +11,21 @@
 //! | module | what |
 //! |---|---|
 //! | [`pipeline`] | a core as one of its threads sees it, and what co-runners change of that |
-//! | [`trace`], [`streams`], [`prepared`] | a profile's phase, made ready |
-//! | [`window`] | how fast micro-traces run through a core: a dataflow model |
-//! | [`table`], [`response`], [`part`], [`alike`] | the window model's answers, tabulated |
-//! | [`footprint`], [`sharing`], [`caches`], [`occupancy`] | how far shared caches reach, and how soon |
-//! | [`shares`], [`coupling`], [`memory`] | what others leave of slots, ports, queues, bandwidth |
-//! | [`domains`], [`tasks`], `groups` | the machine and the threads, laid out |
-//! | [`solve`] with `columns`, `asking`, `near`, [`local`], [`respond`], [`step`], `mixing` | the fixed point of all that |
-//! | [`rates`] | what comes out |
+//! | [`trace`], [`streams`], [`prepared`] | a phase of a profile, prepared for a machine |
+//! | [`window`] | the instruction-window model: how fast micro-traces run through a core |
+//! | [`table`], [`response_table`], [`part`], [`alike`] | the window model, tabulated |
+//! | [`aet`], [`statcc`], [`caches`], [`occupancy`] | shared caches: steady state and transients |
+//! | [`max_min_fair`], [`coupling`], [`memory`] | sharing of slots, ports, queues and bandwidth |
+//! | [`domains`], [`tasks`], `groups` | the machine and its threads, laid out |
+//! | [`solve`] with `columns`, `evaluation`, [`core_model`] | the fixed point of all that |
+//! | `sensitivity`, [`linearization`] | when a changed environment need not be evaluated again |
+//! | [`aitken`], `anderson` | how the fixed point is accelerated |
+//! | [`rates`] | the result: events per instruction |
 //!
 //! # Terms and units
-//! *ST*: alone on the machine. *Throttled ST*: alone, with the core in the SMT mode
-//! of the coschedule. *Reach*: how many instructions back a line was used that is still
-//! cached, as log₂. Latencies are cycles of the core, unless ns is said.
+//! *ST*: single-threaded, alone on the machine. *Throttled ST*: alone, with the core in the SMT mode
+//! of the co-schedule. *Reach* of a cache: the longest reuse time that still hits, as log₂ of
+//! instructions. Latencies are in cycles of the core unless they say ns.
 //!
 //! # Properties
 //! - A co-runner never speeds a thread up beyond throttled ST
@@ -32,35 +34,35 @@
 //! - Nothing gives more than it has (`shares_never_exceed_capacity`,
 //!   `memory_gives_no_more_than_its_bandwidth`).
 //! - With private resources threads run as in throttled ST
-//!   (`private_resources_make_threads_run_as_throttled_st`), and each switch takes its own cause
-//!   away (`each_switch_takes_its_own_cause_away`).
+//!   (`private_resources_make_threads_run_as_throttled_st`), and each switch removes its own cause
+//!   (`each_switch_takes_its_own_cause_away`).
 //! - Equal inputs give equal rates (`equal_inputs_give_equal_rates`).
 //! - Tables match the window model (`tables_meet_the_direct_solve`).
 
+pub mod aet;
+pub mod aitken;
 pub mod alike;
-mod asking;
+mod anderson;
 pub mod caches;
 mod columns;
+pub mod core_model;
 pub mod coupling;
 pub mod domains;
-pub mod footprint;
+mod evaluation;
 pub mod for_core;
 mod groups;
-pub mod local;
+pub mod linearization;
+pub mod max_min_fair;
 pub mod memory;
-mod mixing;
-mod near;
 pub mod occupancy;
 pub mod part;
 pub mod pipeline;
 pub mod prepared;
 pub mod rates;
-pub mod respond;
-pub mod response;
-pub mod shares;
-pub mod sharing;
+pub mod response_table;
+mod sensitivity;
 pub mod solve;
-pub mod step;
+pub mod statcc;
 pub mod streams;
 pub mod table;
 pub mod tasks;

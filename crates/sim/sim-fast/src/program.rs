@@ -23,7 +23,7 @@ const INTERVAL: f64 = 50e6;
 /// A program that can be launched.
 #[derive(Debug, Clone)]
 pub struct Program<'p> {
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// What its threads do.
     pub profile: &'p Profile,

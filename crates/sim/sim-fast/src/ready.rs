@@ -26,7 +26,7 @@ use symbiont_profile::Phase;
 use crate::fast::TableBuilder;
 use crate::physics::pipeline::CoreSharing;
 use crate::physics::prepared::{PrepareError, Prepared};
-use crate::physics::response::ResponseTable;
+use crate::physics::response_table::ResponseTable;
 
 /// Distinguishes the code that makes tables from any other: a digest of its source.
 pub const CODE: &str = env!("SYMBIONT_TABLE_CODE");
@@ -70,7 +70,7 @@ pub fn any_cores(modes: &[u32]) -> impl Iterator<Item = CoreUse> + '_ {
 
 /// How many tables are made, of those that were not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Made {
+pub struct TableProgress {
     /// Made by now.
     pub done: usize,
     /// To be made in all.
@@ -78,7 +78,7 @@ pub struct Made {
 }
 
 /// A table that has to be made.
-struct Missing {
+struct MissingTable {
     prepared: Arc<Prepared>,
     core_type: usize,
     mode: u32,
@@ -100,29 +100,29 @@ impl<'p> TableBuilder<'p> {
         uses: &[CoreUse],
         workers: usize,
         cache: Option<&dyn TableCache>,
-        report: &(dyn Fn(Made) -> ControlFlow<()> + Sync),
+        report: &(dyn Fn(TableProgress) -> ControlFlow<()> + Sync),
     ) -> Result<ControlFlow<()>, PrepareError> {
         let look =
             |phase: &&'p Phase| (self.missing(phase, uses, cache), ControlFlow::Continue(()));
         let (found, _) = in_parallel(phases, workers, look);
         let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let missing: Vec<Missing> = found.into_iter().flatten().collect();
+        let missing: Vec<MissingTable> = found.into_iter().flatten().collect();
         let of = missing.len();
         if of == 0 {
             return Ok(ControlFlow::Continue(()));
         }
-        if report(Made { done: 0, of }).is_break() {
+        if report(TableProgress { done: 0, of }).is_break() {
             return Ok(ControlFlow::Break(()));
         }
         let done = AtomicUsize::new(0);
-        let make = |missing: &Missing| {
-            let Missing { prepared, core_type, mode, sharing, .. } = missing;
+        let make = |missing: &MissingTable| {
+            let MissingTable { prepared, core_type, mode, sharing, .. } = missing;
             let table = self.physics().prepare(prepared, *core_type, *mode, *sharing);
             if let (Some(table), Some(cache), Some(name)) = (table, cache, &missing.name) {
                 cache.put(name, table);
             }
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            ((), report(Made { done, of }))
+            ((), report(TableProgress { done, of }))
         };
         Ok(in_parallel(&missing, workers, make).1)
     }
@@ -142,7 +142,7 @@ impl<'p> TableBuilder<'p> {
         phase: &'p Phase,
         uses: &[CoreUse],
         cache: Option<&dyn TableCache>,
-    ) -> Result<Vec<Missing>, PrepareError> {
+    ) -> Result<Vec<MissingTable>, PrepareError> {
         let prepared = self.prepared(phase)?;
         let digest = cache.and_then(|cache| cache.digest(phase));
         let mut missing = Vec::new();
@@ -156,7 +156,7 @@ impl<'p> TableBuilder<'p> {
                 let kept = cache.zip(name.as_ref()).and_then(|(cache, name)| cache.take(name));
                 if !kept.is_some_and(|table| prepared.put_table(core_type, mode, sharing, table)) {
                     let prepared = Arc::clone(&prepared);
-                    missing.push(Missing { prepared, core_type, mode, sharing, name });
+                    missing.push(MissingTable { prepared, core_type, mode, sharing, name });
                 }
             }
         }
@@ -252,7 +252,7 @@ mod tests {
             .map(|profile| profile.phases[0].clone())
     }
 
-    const GO_ON: fn(Made) -> ControlFlow<()> = |_| ControlFlow::Continue(());
+    const GO_ON: fn(TableProgress) -> ControlFlow<()> = |_| ControlFlow::Continue(());
 
     #[test]
     fn workers_and_shelves_change_no_table() {
@@ -260,22 +260,23 @@ mod tests {
         let phases: Vec<&Phase> = phases.iter().collect();
         let cache = Kept::default();
         let uses: Vec<CoreUse> = any_cores(&[1, 2]).collect();
-        let tables = |workers,
-                      cache: Option<&dyn TableCache>,
-                      report: &(dyn Fn(Made) -> ControlFlow<()> + Sync)| {
-            let builder = TableBuilder::new(Description::named("xsim").unwrap());
-            let flow = builder.make_ready(&phases, &uses, workers, cache, report).unwrap();
-            assert!(flow.is_continue());
-            phases
-                .iter()
-                .flat_map(|phase| {
-                    let prepared = builder.prepared(phase).unwrap();
-                    let tables: Vec<_> =
-                        prepared.tables().map(|(s, m, c, t)| (s, m, c, t.clone())).collect();
-                    tables
-                })
-                .collect::<Vec<_>>()
-        };
+        let tables =
+            |workers,
+             cache: Option<&dyn TableCache>,
+             report: &(dyn Fn(TableProgress) -> ControlFlow<()> + Sync)| {
+                let builder = TableBuilder::new(Description::named("xsim").unwrap());
+                let flow = builder.make_ready(&phases, &uses, workers, cache, report).unwrap();
+                assert!(flow.is_continue());
+                phases
+                    .iter()
+                    .flat_map(|phase| {
+                        let prepared = builder.prepared(phase).unwrap();
+                        let tables: Vec<_> =
+                            prepared.tables().map(|(s, m, c, t)| (s, m, c, t.clone())).collect();
+                        tables
+                    })
+                    .collect::<Vec<_>>()
+            };
         let one = tables(1, None, &GO_ON);
         // Of two phases: alone in each mode, and with co-runners in the second.
         assert_eq!(one.len(), 6);
@@ -298,7 +299,7 @@ mod tests {
         let phases: Vec<&Phase> = phases.iter().collect();
         let cache = Kept::default();
         let uses: Vec<CoreUse> = any_cores(&[1, 2]).collect();
-        let stop = |made: Made| match made.done {
+        let stop = |made: TableProgress| match made.done {
             0 => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         };
@@ -306,7 +307,7 @@ mod tests {
         assert!(flow.is_break());
         assert_eq!(cache.0.lock().unwrap().len(), 1);
         let rest = Mutex::new(Vec::new());
-        let note = |made: Made| {
+        let note = |made: TableProgress| {
             rest.lock().unwrap().push(made.of);
             ControlFlow::Continue(())
         };

@@ -11,7 +11,7 @@ use symbiont_linux::kernels::{KERNELS, Kernel};
 use symbiont_linux::perf::processors;
 use symbiont_profile::Profile;
 use symbiont_profile::capture::{Capture, plugin_next_to};
-use symbiont_sim_cycle::check::{Measured, alone, most_frequent};
+use symbiont_sim_cycle::check::{Performance, alone, most_frequent};
 use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
@@ -152,7 +152,7 @@ fn simulated(
     description: &Description,
     profile: &Profile,
     counted: u64,
-) -> anyhow::Result<[Measured; 2]> {
+) -> anyhow::Result<[Performance; 2]> {
     let phase = most_frequent(profile).context("an empty profile")?;
     let home = description.memory.nodes.first().copied().context("the machine has no memory")?;
     let builder = TableBuilder::new(description.clone());

@@ -1,4 +1,4 @@
-//! What was measured of groups that ran, over what is predicted of them.
+//! Online correction: measurements of groups that ran, in place of predictions.
 //!
 //! # Problem
 //! A model predicts what threads would do on one core. Of groups that ran it is known what they did, and
@@ -29,7 +29,7 @@ use super::Interference;
 /// Quanta that a prediction counts for.
 const PREDICTED: f64 = 1.0;
 
-/// What a thread did co-running with others.
+/// A measurement of a thread that co-ran with others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoRunObservation {
     /// The thread, by its number in the table.

@@ -1,7 +1,7 @@
 //! Carries out one run.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use symbiont_topology::CpuSet;
 
 use super::plan::{Contender, Part, Run, Size, Start};
 use super::watch::{self, Alone, Pairs};
+use crate::mixes::{derived_seed, with_target};
 use crate::{RunOutcome, Runner, Setup, Shuffled, SimulateError};
 use symbiont_campaign::FinishedRun;
 
@@ -97,7 +98,7 @@ pub(super) struct Player<'a, 'p> {
     pub size: &'a Size,
     pub seed: u64,
     /// Instructions by program that set the targets, as far as they are known.
-    targets: Mutex<BTreeMap<String, f64>>,
+    targets: Mutex<BTreeMap<String, u64>>,
 }
 
 impl<'a, 'p> Player<'a, 'p> {
@@ -167,20 +168,7 @@ impl<'a, 'p> Player<'a, 'p> {
         let profile = profile.ok_or_else(|| SimulateError::NoProfile(name.to_owned()))?;
         let program =
             Program { name: name.to_owned(), profile, shape: Shape::Single, target: None };
-        let known = self.targets.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied();
-        let target = match known {
-            Some(target) => target,
-            None => {
-                let setup = Setup { alone: self.size.alone, seed: self.seed, ..Setup::default() };
-                let (builder, signals) = (self.builder, Signals::new());
-                let runner = Runner { level: builder, setup: &setup, signals: &signals };
-                let target = runner.alone(&program)?;
-                let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-                targets.insert(name.to_owned(), target);
-                target
-            }
-        };
-        Ok(Program { target: Some(target as u64), ..program })
+        with_target(self.builder, (self.size.alone, self.seed), &self.targets, program)
     }
 }
 
@@ -230,8 +218,7 @@ fn seed_of(seed: u64, run: &Run) -> u64 {
     let (text, repeat) = (seed.to_string(), repeat.to_string());
     let mut parts = vec![text.as_str(), start, &repeat, &scene.name];
     parts.extend(scene.programs.iter().map(String::as_str));
-    let digits = symbiont_campaign::digest(&parts);
-    digits.get(..16).and_then(|it| u64::from_str_radix(it, 16).ok()).unwrap_or(seed)
+    derived_seed(seed, &parts)
 }
 
 #[cfg(test)]

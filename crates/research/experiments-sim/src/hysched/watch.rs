@@ -15,19 +15,19 @@ pub struct Alone {
     /// Mean instructions per cycle.
     pub ipc: f64,
     /// For each variant that was measured.
-    pub seen: BTreeMap<String, Seen>,
+    pub seen: BTreeMap<String, VariantShares>,
 }
 
 /// The categories of one variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct VariantShares {
     /// Mean share of the slots of each category, in the catalogue's order.
     pub shares: Vec<(String, f64)>,
     /// Share of quanta whose dominant category is another than in the one before.
     pub changes: f64,
 }
 
-impl Seen {
+impl VariantShares {
     /// The dominant category of the means.
     #[must_use]
     pub fn category(&self) -> Option<&str> {
@@ -106,7 +106,7 @@ impl Sums {
     /// The means; none if nothing was measured.
     pub fn means(self) -> Option<Alone> {
         let quanta = (self.quanta > 0).then_some(self.quanta as f64)?;
-        let seen = |variant: Variants| Seen {
+        let seen = |variant: Variants| VariantShares {
             shares: variant
                 .names
                 .into_iter()

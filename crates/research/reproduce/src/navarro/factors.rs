@@ -178,7 +178,7 @@ fn points(rows: &Rows, seed: u64) -> (Vec<Point>, Vec<Point>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use symbiont_experiments_sim::hysched::Seen;
+    use symbiont_experiments_sim::hysched::VariantShares;
 
     #[test]
     fn mixes_hold_as_many_programs_bound_by_the_back_end_as_they_say() {
@@ -186,7 +186,7 @@ mod tests {
             ipc: 1.0,
             seen: BTreeMap::from([(
                 "TopL".to_owned(),
-                Seen { shares: vec![(category.to_owned(), 0.9)], changes: 0.0 },
+                VariantShares { shares: vec![(category.to_owned(), 0.9)], changes: 0.0 },
             )]),
         };
         let category = |at: usize| if at < 3 { "backend_bound" } else { "retiring" };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use symbiont_sim_cycle::Reading;
+use symbiont_sim_cycle::SuperSetIndexing;
 
 use super::linux::Intervals;
 use super::play::{FINEST, Run, Sampled, Schedule, Scoring, Turn, VECTORS, grouped, vectors};
@@ -115,7 +115,7 @@ impl Alone {
             let Some(l1d) = turn.caches.first() else { continue };
             let mean = l1d.uses.iter().map(|n| f64::from(*n)).sum::<f64>() / ROWS as f64;
             for (row, count) in
-                grouped(&l1d.uses, ROWS, Reading::Contiguous).into_iter().enumerate()
+                grouped(&l1d.uses, ROWS, SuperSetIndexing::Contiguous).into_iter().enumerate()
             {
                 let value = Estimate::exact(count as f64 / mean.max(1.0));
                 points.push(Point::new(row.to_string(), at.to_string(), value));

@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use symbiont_policy::Activity;
 use symbiont_policy::activity::OVERLAP;
-use symbiont_sim_cycle::Reading;
+use symbiont_sim_cycle::SuperSetIndexing;
 
 use super::alone::Alone;
 use super::mixes::{gain, run};
@@ -45,7 +45,7 @@ pub struct ChosenSetting {
 #[derive(Debug, Clone, Copy)]
 struct Open {
     super_sets: usize,
-    reading: Reading,
+    reading: SuperSetIndexing,
     /// Threshold over the mean count.
     threshold: f64,
     overlap: [f64; VECTORS],
@@ -57,7 +57,7 @@ struct Open {
 /// As the policy `activity` has it unless set otherwise.
 const MIDDLE: Open = Open {
     super_sets: *Activity::SUPER_SETS.default(),
-    reading: Reading::Contiguous,
+    reading: SuperSetIndexing::Contiguous,
     threshold: *Activity::THRESHOLD.default(),
     overlap: OVERLAP,
     resident: *Activity::RESIDENCE.default(),
@@ -66,7 +66,7 @@ const MIDDLE: Open = Open {
 
 impl Open {
     fn is_taken(&self) -> bool {
-        self.longer == 1.0 && self.reading == Reading::Contiguous
+        self.longer == 1.0 && self.reading == SuperSetIndexing::Contiguous
     }
 
     fn scoring(&self, alone: &Alone) -> Scoring {
@@ -100,7 +100,7 @@ fn settings() -> Vec<Setting> {
             of("super-sets", super_sets.to_string(), Open { super_sets, ..MIDDLE })
         }),
     );
-    let reading = Reading::LowOrderBits;
+    let reading = SuperSetIndexing::LowOrderBits;
     all.push(of(
         "sets of a super-set",
         "same low-order bits".to_owned(),

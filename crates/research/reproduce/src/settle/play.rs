@@ -16,7 +16,7 @@ use symbiont_profile::Phase;
 use symbiont_profile::trace::TraceFile;
 use symbiont_sim_cycle::levels::Kind;
 use symbiont_sim_cycle::{
-    Captured, Context as HardwareThread, CycleOptions, Jobs, Reading, Stream,
+    CapturedWindow, Context as HardwareThread, CycleOptions, Jobs, Stream, SuperSetIndexing,
 };
 use symbiont_sim_fast::description::Description;
 use symbiont_topology::Topology;
@@ -51,7 +51,7 @@ pub struct Scoring {
     /// Super-sets of each cache.
     pub super_sets: usize,
     /// Which sets are one.
-    pub reading: Reading,
+    pub reading: SuperSetIndexing,
     /// Count of a sample, per super-set, above which a bit is set, by vector.
     pub thresholds: [u64; VECTORS],
     /// Weights of overlapping bits, by vector.
@@ -174,7 +174,7 @@ pub fn vectors(
     super_sets: usize,
     thresholds: &[u64; VECTORS],
 ) -> Vec<Vector> {
-    ordered(caches, thresholds, &(0..super_sets).collect::<Vec<_>>(), Reading::Contiguous)
+    ordered(caches, thresholds, &(0..super_sets).collect::<Vec<_>>(), SuperSetIndexing::Contiguous)
 }
 
 /// The same with the super-sets in an order.
@@ -182,7 +182,7 @@ fn ordered(
     caches: &[CacheCounts],
     thresholds: &[u64; VECTORS],
     order: &[usize],
-    reading: Reading,
+    reading: SuperSetIndexing,
 ) -> Vec<Vector> {
     let counts = caches.iter().flat_map(|cache| [&cache.uses, &cache.misses]);
     let above = |(counts, threshold): (&Vec<u32>, &u64)| {
@@ -212,8 +212,8 @@ pub fn weighted(one: &[Vector], other: &[Vector], weights: &[f64; VECTORS]) -> f
     pairs.map(|((one, other), weight)| weight * f64::from(one.overlap(other))).sum()
 }
 
-/// Merges counts of one reading into this many groups; fewer if there are fewer.
-pub fn grouped(counts: &[u32], groups: usize, reading: Reading) -> Vec<u64> {
+/// Merges counts of one indexing into this many groups; fewer if there are fewer.
+pub fn grouped(counts: &[u32], groups: usize, reading: SuperSetIndexing) -> Vec<u64> {
     let (of, groups) = reading.groups(counts.len(), groups);
     let mut sums = vec![0; groups];
     for (at, count) in counts.iter().enumerate() {
@@ -241,7 +241,7 @@ pub struct Players<'a> {
 /// Continuous traces of programs.
 #[derive(Debug, Default)]
 pub struct Traces {
-    of: BTreeMap<String, (Captured, String)>,
+    of: BTreeMap<String, (CapturedWindow, String)>,
 }
 
 impl Traces {
@@ -259,7 +259,8 @@ impl Traces {
             let about = file.about();
             let basis = format!("{:?} {:?}", about, file.windows().first());
             // Nothing is asked of its past, which alone depends on a phase.
-            let window = Captured::new(&file, 0, &Phase::default()).map_err(Error::evaluation)?;
+            let window =
+                CapturedWindow::new(&file, 0, &Phase::default()).map_err(Error::evaluation)?;
             traces.of.insert(name.to_owned(), (window, digest(&[&basis])));
         }
         Ok(traces)
@@ -270,7 +271,7 @@ impl Traces {
         self.of.iter().map(|(name, (window, _))| (name.as_str(), window.info().instructions))
     }
 
-    fn of(&self, name: &str) -> Result<&(Captured, String), Error> {
+    fn of(&self, name: &str) -> Result<&(CapturedWindow, String), Error> {
         self.of.get(name).ok_or_else(|| Error::evaluation(format!("there is no trace of {name}")))
     }
 }
@@ -334,7 +335,7 @@ fn play(players: &Players<'_>, run: &Run, stop: &AtomicBool) -> Result<PlayRecor
     let mut known = vec![Job::default(); run.jobs.len()];
     let reading = match &run.schedule {
         Schedule::Scored(scoring) | Schedule::Linux(_, scoring) => scoring.reading,
-        Schedule::Together | Schedule::RoundRobin => Reading::Contiguous,
+        Schedule::Together | Schedule::RoundRobin => SuperSetIndexing::Contiguous,
     };
     let mut before: Vec<Counted> =
         (0..known.len()).map(|job| counted(&jobs, job, reading)).collect();
@@ -441,7 +442,7 @@ struct Counted {
     caches: Vec<CacheCounts>,
 }
 
-fn counted(jobs: &Jobs<'_>, job: usize, reading: Reading) -> Counted {
+fn counted(jobs: &Jobs<'_>, job: usize, reading: SuperSetIndexing) -> Counted {
     let of = |kind: Kind| {
         let sets = jobs.super_sets(job, kind, (FINEST, reading));
         CacheCounts {

@@ -4,7 +4,7 @@ use symbiont_profile::trace::{
     About, Code, DataAccess, FLAGS, Leaves, StaticInstruction, StaticOp, WindowEncoder, write,
 };
 use symbiont_profile::{OpClass, Operand};
-use symbiont_sim_cycle::Reading;
+use symbiont_sim_cycle::SuperSetIndexing;
 use symbiont_sim_fast::description::Description;
 use tempfile::TempDir;
 
@@ -76,7 +76,7 @@ fn synthetic() -> (TempDir, Traces) {
 fn activity() -> Scoring {
     Scoring {
         super_sets: 32,
-        reading: Reading::Contiguous,
+        reading: SuperSetIndexing::Contiguous,
         thresholds: [20; VECTORS],
         overlap: [0.0, 0.0, 0.0, 0.0, 1.0, 1.0],
         misses: 0.0,

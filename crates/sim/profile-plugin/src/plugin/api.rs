@@ -12,11 +12,11 @@ pub(super) type Id = u64;
 /// Describes a memory access.
 pub(super) type Info = u32;
 
-/// What qemu says of itself; more follows.
+/// qemu's `qemu_info_t`, its first fields.
 #[repr(C)]
 pub(super) struct About {
     target: *const c_char,
-    /// The least and the current version of the interface.
+    /// The lowest supported and the current version of the interface.
     pub(super) least: c_int,
     pub(super) current: c_int,
 }
@@ -91,9 +91,9 @@ mod copied {
     }
 }
 
-/// What `dladdr` finds.
+/// `Dl_info` of dladdr(3).
 #[repr(C)]
-struct Found {
+struct DlInfo {
     file: *const c_char,
     base: *mut c_void,
     symbol: *const c_char,
@@ -102,7 +102,7 @@ struct Found {
 
 // SAFETY: as the C library declares them in dlfcn.h.
 unsafe extern "C" {
-    fn dladdr(address: *const c_void, found: *mut Found) -> c_int;
+    fn dladdr(address: *const c_void, found: *mut DlInfo) -> c_int;
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
@@ -126,7 +126,7 @@ pub(super) fn program() -> String {
 /// The path by which the library was loaded that this address lies in.
 pub(super) fn loaded_by<T>(address: &'static T) -> String {
     let null = std::ptr::null_mut();
-    let mut found = Found { file: null, base: null.cast(), symbol: null, address: null.cast() };
+    let mut found = DlInfo { file: null, base: null.cast(), symbol: null, address: null.cast() };
     // SAFETY: `found` is what it writes to.
     let known = unsafe { dladdr(std::ptr::from_ref(address).cast(), &raw mut found) };
     // SAFETY: on success it is a C string or null.
@@ -146,7 +146,7 @@ pub(super) unsafe fn text(from: *const c_char) -> String {
 }
 
 /// An instruction that is being translated.
-pub(super) struct Translated {
+pub(super) struct TranslatedInstruction {
     /// For registering callbacks.
     pub(super) handle: *mut InstructionHandle,
     /// Its address.
@@ -163,14 +163,14 @@ pub(super) struct Translated {
 pub(super) unsafe fn instructions(
     block: *const TranslationBlock,
     interface: Interface,
-) -> Vec<Translated> {
+) -> Vec<TranslatedInstruction> {
     // SAFETY: the caller's promise; indices are below the count.
     unsafe {
         (0..qemu_plugin_tb_n_insns(block))
             .map(|index| {
                 let handle = qemu_plugin_tb_get_insn(block, index);
                 let at = qemu_plugin_insn_vaddr(handle);
-                Translated { handle, at, bytes: bytes(handle, interface) }
+                TranslatedInstruction { handle, at, bytes: bytes(handle, interface) }
             })
             .collect()
     }

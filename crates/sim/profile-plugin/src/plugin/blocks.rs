@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::api::Translated;
+use super::api::TranslatedInstruction;
 use crate::block::{Block, Repeat};
 use crate::decode;
 
@@ -12,20 +12,23 @@ use crate::decode;
 type Key = (u64, Vec<u8>);
 
 /// A block, and the repeated string instruction that it ends with.
-type Known = (&'static Block, Option<&'static Repeat>);
+type KnownBlock = (&'static Block, Option<&'static Repeat>);
 
-static BLOCKS: Mutex<Option<HashMap<Key, Known>>> = Mutex::new(None);
+static BLOCKS: Mutex<Option<HashMap<Key, KnownBlock>>> = Mutex::new(None);
 
 /// The block of these instructions, decoded when it is first seen.
 ///
 /// qemu translates under a lock of its own, also across forks, so this lock is
 /// never held by a thread that a forked child does not have.
-pub(super) fn intern(instructions: &[Translated]) -> Known {
+pub(super) fn intern(instructions: &[TranslatedInstruction]) -> KnownBlock {
     let mut guard = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     known(guard.get_or_insert_default(), instructions)
 }
 
-fn known(blocks: &mut HashMap<Key, Known>, instructions: &[Translated]) -> Known {
+fn known(
+    blocks: &mut HashMap<Key, KnownBlock>,
+    instructions: &[TranslatedInstruction],
+) -> KnownBlock {
     let start = instructions.first().map_or(0, |first| first.at);
     let bytes = instructions.iter().flat_map(|instruction| instruction.bytes.clone()).collect();
     let key = (start, bytes);

@@ -79,7 +79,7 @@ pub enum CaptureError {
     Scratch {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The program failed, so what it did is not what it normally does.

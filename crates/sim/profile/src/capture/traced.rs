@@ -30,9 +30,9 @@ impl Default for Windows {
     }
 }
 
-/// Where a window is to be.
+/// Where a window is to be recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Place {
+pub(super) struct WindowPlace {
     phase: u16,
     /// The phase's share of the thread's instructions.
     share: f64,
@@ -53,19 +53,19 @@ impl Windows {
 
     /// The places in the thread that executed most, in their order: the middle of
     /// the longest span of each phase, or of the whole program.
-    pub(super) fn places(&self, profile: &Profile) -> Vec<Place> {
+    pub(super) fn places(&self, profile: &Profile) -> Vec<WindowPlace> {
         let total: u64 = profile.threads.first().map_or(0, Thread::instructions);
         if self.continuous {
             let start = total.saturating_sub(self.length()) / 2;
             let share = (self.length() as f64 / total.max(1) as f64).min(1.0);
-            return vec![Place { phase: profile.phase_at(start), share, start }];
+            return vec![WindowPlace { phase: profile.phase_at(start), share, start }];
         }
-        let mut of: Vec<(u64, u64, Place)> = Vec::new();
+        let mut of: Vec<(u64, u64, WindowPlace)> = Vec::new();
         let mut before = 0_u64;
         for span in profile.sequence() {
             let start = before.saturating_add(span.instructions.saturating_sub(self.length()) / 2);
             before = before.saturating_add(span.instructions);
-            let place = Place { phase: span.phase, share: 0.0, start };
+            let place = WindowPlace { phase: span.phase, share: 0.0, start };
             match of.iter_mut().find(|(_, _, known)| known.phase == span.phase) {
                 None => of.push((span.instructions, span.instructions, place)),
                 Some((sum, longest, known)) => {
@@ -78,16 +78,16 @@ impl Windows {
         }
         of.sort_by_key(|(sum, _, place)| (std::cmp::Reverse(*sum), place.phase));
         of.truncate(self.most.clamp(1, MOST_WINDOWS));
-        let mut places: Vec<Place> = of
+        let mut places: Vec<WindowPlace> = of
             .into_iter()
-            .map(|(sum, _, place)| Place { share: sum as f64 / total.max(1) as f64, ..place })
+            .map(|(sum, _, place)| WindowPlace { share: sum as f64 / total.max(1) as f64, ..place })
             .collect();
         places.sort_by_key(|place| place.start);
         places
     }
 
     /// The plugin's argument.
-    pub(super) fn argument(&self, profile: &Profile, places: &[Place]) -> String {
+    pub(super) fn argument(&self, profile: &Profile, places: &[WindowPlace]) -> String {
         let process = profile.threads.first().map_or(0, |thread| thread.process);
         let starts: Vec<String> = places.iter().map(|place| place.start.to_string()).collect();
         format!("windows={process}:{}:{}", self.length(), starts.join("+"))
@@ -98,7 +98,7 @@ impl Windows {
         &self,
         path: &Path,
         files: &[RawFile],
-        places: &[Place],
+        places: &[WindowPlace],
         profile: &Profile,
         about: About,
     ) -> Result<trace::About, CaptureError> {
@@ -119,7 +119,7 @@ impl Windows {
         let thread = thread.ok_or(CaptureError::NoWindow)?;
         of.retain(|(_, other)| *other == thread);
         // They ended in the order of their places.
-        let mut found: Vec<(usize, Place)> =
+        let mut found: Vec<(usize, WindowPlace)> =
             of.iter().map(|(index, _)| *index).zip(places.iter().copied()).collect();
         found.sort_by(|(_, a), (_, b)| b.share.total_cmp(&a.share));
         let mut gaps = gaps(files, about.not_followed.as_deref());

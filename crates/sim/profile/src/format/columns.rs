@@ -6,13 +6,13 @@ use crate::{Access, FromStore, MicroOp, MicroTrace, OpClass, Profile, ReuseBin};
 
 /// A profile as it is stored: the micro-traces stand apart.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Stored {
+pub(super) struct StoredProfile {
     profile: Profile,
     /// Per phase, its micro-traces.
     traces: Vec<Vec<Columns>>,
 }
 
-impl Stored {
+impl StoredProfile {
     pub(super) fn of(profile: &Profile) -> Self {
         let traces =
             profile.phases.iter().map(|phase| phase.traces.iter().map(Columns::of).collect());

@@ -16,7 +16,7 @@ const MOST_CODE: usize = 1 << 22;
 /// An execution of a block that is to be made into operations once it is known
 /// where execution goes on.
 #[derive(Debug)]
-struct Pending {
+struct PendingBlock {
     block: usize,
     again: bool,
     accesses: Vec<DataAccess>,
@@ -41,7 +41,7 @@ pub struct TraceOps {
     addresses: Cursor<Vec<u8>>,
     dependences: Dependences,
     stores: Stores,
-    pending: Option<Pending>,
+    pending: Option<PendingBlock>,
     /// Operations of the block that was executed, and the next of them.
     made: Vec<TraceOp>,
     next: usize,
@@ -116,7 +116,7 @@ impl TraceOps {
         }
     }
 
-    fn unroll(&mut self, pending: &Pending, next: u64) {
+    fn unroll(&mut self, pending: &PendingBlock, next: u64) {
         let Some(known) = self.path.blocks.get(pending.block) else { return };
         let Code { start, leaves, ref instructions } = known.code;
         let (made, dependences) = (&mut self.made, &mut self.dependences);
@@ -152,7 +152,7 @@ impl TraceOps {
     }
 
     /// The next execution of a block; none at the end of the window.
-    fn event(&mut self) -> Result<Option<Pending>, Fault> {
+    fn event(&mut self) -> Result<Option<PendingBlock>, Fault> {
         while at_end(&self.events) {
             if !at_end(&self.addresses) {
                 return Err(Fault::damaged("addresses are left over"));
@@ -166,7 +166,7 @@ impl TraceOps {
         let block = block.ok_or_else(|| Fault::damaged("a block is executed that is unknown"))?;
         self.path.go(block);
         let accesses = std::mem::take(&mut self.spare);
-        let mut pending = Pending { block, again: false, accesses };
+        let mut pending = PendingBlock { block, again: false, accesses };
         if token & 1 == 0 {
             let Some(known) = self.path.blocks.get_mut(block) else { return Ok(None) };
             for (instruction, class, last) in &mut known.slots {

@@ -1,22 +1,20 @@
-//! How long ago lines were used that a window finds used.
+//! Reuse times of the lines that were used before a window.
 //!
 //! # Problem
-//! A window begins with a list of the lines that had been used before, the least recently used
-//! first, without times. A simulated cache needs their order alone: it holds the last ones.
-//! A model of reuse times needs times that lead to the same: a cache of C lines must be found to
-//! reach back just to the C-th last line.
+//! A window starts with a list of the lines that had been used before, the least recently used first,
+//! without times. A simulated cache needs their order alone. A model of reuse times needs times that lead
+//! to the same contents: a cache of C lines must reach back just to the C-th last line.
 //!
 //! # Approach
-//! The window shows it. While it goes on as it is, a line moves back by one place with each
-//! access to a line behind it, or to a new one. If b of the window's a accesses
-//! are the first to such a line, that takes a/b accesses. So a line at place k is as old as
-//! the sum of these times over all places before it, as it would be had the
-//! program always done what it does in the window. Where the window uses nothing
-//! behind a place, half an access is taken to.
+//! They are estimated from the window itself. As long as the program behaves as in the window, a line moves
+//! back by one position of the LRU stack with each access to a line behind it, or to a new one. If b of the
+//! window's a accesses are the first to such a line, that takes a/b accesses. So the age of the line at
+//! position k is the sum of these times over all positions before it. Where the window uses nothing
+//! behind a position, half an access is assumed to.
 //!
 //! # Terms and units
-//! *Piece*: so many neighbouring lines of 64 bytes as make a longer line or a page. *Place*: how many
-//! other pieces were used since.
+//! *Piece*: as many neighbouring lines of 64 bytes as make a longer line or a page. *Place*: the LRU stack
+//! position, how many other pieces were used since.
 //!
 //! # Properties
 //! `a_place_is_as_old_as_it_takes_to_get_there`.
@@ -25,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Pieces that one stream used, before the window and in it.
 #[derive(Debug)]
-pub(super) struct Dated {
+pub(super) struct ReuseAges {
     /// Lines of a piece.
     lines: u64,
     /// Is an access to the piece of the one before none, as of instructions?
@@ -38,7 +36,7 @@ pub(super) struct Dated {
     last: Option<u64>,
 }
 
-impl Dated {
+impl ReuseAges {
     /// Nothing of the window yet. `before`: the lines used before it, the least recently
     /// used first.
     pub(super) fn new(
@@ -85,11 +83,11 @@ impl Dated {
     }
 }
 
-/// See [`Dated::ages`].
+/// See [`ReuseAges::ages`].
 #[derive(Debug)]
 pub(super) struct Ages<'d> {
     by_place: Vec<f64>,
-    dated: &'d Dated,
+    dated: &'d ReuseAges,
 }
 
 impl Ages<'_> {
@@ -108,7 +106,7 @@ mod tests {
     #[test]
     fn a_place_is_as_old_as_it_takes_to_get_there() {
         // Ten pieces of two lines; those at the places 2 and 9 are used again, two are new.
-        let mut dated = Dated::new((0..20).rev(), 2, false);
+        let mut dated = ReuseAges::new((0..20).rev(), 2, false);
         for line in [4, 19, 4, 5, 100, 102, 103, 100] {
             dated.access(line);
         }
@@ -120,7 +118,7 @@ mod tests {
         assert_eq!(ages.of(18), (6.0 + 7.0 * 8.0 / 3.0_f64).ceil() as u64);
         assert_eq!(ages.of(102), 0);
         // Of instructions a piece counts when it is entered.
-        let mut code = Dated::new(0..20, 2, true);
+        let mut code = ReuseAges::new(0..20, 2, true);
         for line in [4, 5, 100, 4, 4] {
             code.access(line);
         }

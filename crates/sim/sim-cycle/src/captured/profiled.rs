@@ -1,17 +1,15 @@
-//! What a profile would say of nothing but a window.
+//! The profile of nothing but a captured window.
 //!
 //! # Problem
-//! A profile describes a phase of billions of instructions, a captured window holds some million
-//! of them. Where two simulators disagree about the two, it is unknown whether a model is at fault or
-//! the choice of the window.
+//! A profile describes a phase of billions of instructions, a captured window some million of them. Where two
+//! simulators disagree about the two, the fault may be a model's or that of the choice of the window.
 //!
 //! # Approach
-//! The window's counted instructions are observed as the capture observes a program. Reuse times
-//! are exact within the window and its warm-up; of a line that was last used before, it is as long as it
-//! takes the window to bring so many others in ([`super::dated`]): then a cache that is reckoned with
-//! reuse times holds the lines that a simulated one holds. Predictors are warmed by the warm-up.
-//! Micro-traces are taken at even distances, so many that it matters little which: how well a few stand
-//! for a program is another question.
+//! The window's counted instructions are observed as the capture observes a program. Reuse times are exact
+//! within the window and its warm-up; that of a line last used before is the time that the window takes to
+//! bring in as many others ([`super::dated`]): then a cache modelled by reuse times holds the same lines as
+//! a simulated one. Predictors are warmed by the warm-up. Micro-traces are taken at even distances, so many
+//! that it matters little which: how well a few represent a program is another question.
 //!
 //! # Properties
 //! `the_profile_of_a_window_is_of_its_counted_instructions`,
@@ -22,8 +20,8 @@ use symbiont_profile::predict::Predictors;
 use symbiont_profile::trace::{BranchKind, Line, TraceError, TraceOp};
 use symbiont_profile::{Phase, Stream};
 
-use super::Captured;
-use super::dated::Dated;
+use super::CapturedWindow;
+use super::dated::ReuseAges;
 
 /// Micro-traces, and instructions of each, at least.
 const TRACES: u64 = 100;
@@ -31,7 +29,7 @@ const TRACE: u64 = 1_200;
 /// Lines of what reuse times are counted of: lines of 64 bytes, of 128, pages.
 const SIZES: [u64; 3] = [1, 2, 64];
 
-impl Captured {
+impl CapturedWindow {
     /// The first `counted` instructions behind the warm-up, as a profile of just these would
     /// describe them; as many as there are.
     ///
@@ -80,7 +78,7 @@ impl Captured {
     fn remember(&self, observer: &mut Observer, counted: u64) -> Result<(), TraceError> {
         let window = self.file.window(self.index)?;
         let dated = |lines: &[Line], runs: bool| {
-            SIZES.map(|size| Dated::new(lines.iter().map(|line| line.line), size, runs))
+            SIZES.map(|size| ReuseAges::new(lines.iter().map(|line| line.line), size, runs))
         };
         let (mut data, mut code) = (dated(&window.data, false), dated(&window.code, true));
         let mut begun = 0;
@@ -98,7 +96,7 @@ impl Captured {
         let streams =
             [(Stream::Data, &window.data, &data), (Stream::Instruction, &window.code, &code)];
         for (stream, lines, dated) in streams {
-            let ages = dated.each_ref().map(Dated::ages);
+            let ages = dated.each_ref().map(ReuseAges::ages);
             for line in lines {
                 observer.knew(stream, line.line, ages.each_ref().map(|ages| ages.of(line.line)));
             }
@@ -144,7 +142,7 @@ mod tests {
     fn profiled(lines: u64, counted: u64) -> Phase {
         let known = &pointer_chasing(2_000).phases[0];
         let made = chase(lines, 64);
-        let window = Captured::new(&made.file(), 0, known).unwrap();
+        let window = CapturedWindow::new(&made.file(), 0, known).unwrap();
         window.as_profiled(counted).unwrap()
     }
 

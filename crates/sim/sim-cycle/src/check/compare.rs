@@ -1,14 +1,14 @@
-//! Two levels side by side.
+//! The results of two levels compared.
 
 use serde::Serialize;
 use symbiont_sim_fast::activity::{CAUSES, CYCLES};
 
-use super::{Case, Group, Matrix, Measured, Plan};
+use super::{Case, Group, Matrix, Performance, Plan};
 
 /// The values of two levels for the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BothLevels<T> {
-    /// What it is about.
+    /// The case.
     pub of: T,
     /// What the fast level says.
     pub fast: f64,
@@ -69,7 +69,7 @@ pub struct Component {
 
 /// The fast level against the cycle level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Compared {
+pub struct LevelComparison {
     /// Threads of a group.
     pub threads: usize,
     /// Groups.
@@ -88,11 +88,11 @@ pub struct Compared {
 
 /// Compares what two levels say of the same plan.
 #[must_use]
-pub fn compare(plan: &Plan, fast: &Matrix, cycle: &Matrix) -> Compared {
+pub fn compare(plan: &Plan, fast: &Matrix, cycle: &Matrix) -> LevelComparison {
     let named = |numbers: &[usize]| -> Vec<String> {
         numbers.iter().filter_map(|n| plan.programs.get(*n)).cloned().collect()
     };
-    let single = |fast: &[Measured], cycle: &[Measured]| {
+    let single = |fast: &[Performance], cycle: &[Performance]| {
         let pairs = plan.programs.iter().zip(fast.iter().zip(cycle));
         let values: Vec<_> =
             pairs.map(|(name, (fast, cycle))| (name.clone(), fast.cpi, cycle.cpi)).collect();
@@ -136,7 +136,7 @@ pub fn compare(plan: &Plan, fast: &Matrix, cycle: &Matrix) -> Compared {
             }),
         }
     };
-    Compared {
+    LevelComparison {
         threads: plan.threads,
         groups: plan.groups.len(),
         alone: single(&fast.alone, &cycle.alone),

@@ -1,6 +1,6 @@
 //! How far the fast level may be off to be called checked.
 
-use super::Compared;
+use super::LevelComparison;
 
 /// Limits of agreement.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,7 +21,7 @@ impl Default for Gates {
 impl Gates {
     /// Why a comparison does not pass; none if it does. What could not be measured does not.
     #[must_use]
-    pub fn missed(&self, compared: &Compared) -> Option<String> {
+    pub fn missed(&self, compared: &LevelComparison) -> Option<String> {
         let (stp, rank) = (compared.stp.error, compared.slowdown.rank);
         let mut missed = Vec::new();
         if !stp.is_finite() || stp > self.stp {
@@ -41,7 +41,12 @@ impl Gates {
 /// What a description is marked with as checked on a day (`2026-01-31`): the figures of all
 /// comparisons. None unless all of them, at least one, pass.
 #[must_use]
-pub fn mark(compared: &[Compared], gates: &Gates, programs: usize, day: &str) -> Option<String> {
+pub fn mark(
+    compared: &[LevelComparison],
+    gates: &Gates,
+    programs: usize,
+    day: &str,
+) -> Option<String> {
     if compared.is_empty() || compared.iter().any(|one| gates.missed(one).is_some()) {
         return None;
     }

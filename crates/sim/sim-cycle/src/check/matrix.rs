@@ -1,4 +1,4 @@
-//! What both levels say of programs alone and together.
+//! Performance of programs alone and in groups, at either level.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -12,7 +12,7 @@ use symbiont_topology::{CoreId, NodeId};
 /// Long enough for caches to be as they stay, ns.
 const LONG: f64 = 1e12;
 
-/// What is asked.
+/// The programs and groups to compare.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     /// The programs.
@@ -43,27 +43,27 @@ impl Plan {
     }
 }
 
-/// A program with some co-runners, as one level sees it.
+/// A program's performance at one level.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Measured {
+pub struct Performance {
     /// Cycles per instruction.
     pub cpi: f64,
     /// Shares of its cycles by cause, in the order of [`symbiont_sim_fast::activity::CAUSES`].
     pub shares: [f64; CYCLES],
 }
 
-/// What one level says.
+/// The results of one level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Matrix {
     /// Each program alone.
-    pub alone: Vec<Measured>,
+    pub alone: Vec<Performance>,
     /// Alone on a core that is set up for the groups' threads.
-    pub throttled: Vec<Measured>,
+    pub throttled: Vec<Performance>,
     /// The members of each group.
-    pub together: Vec<Vec<Measured>>,
+    pub together: Vec<Vec<Performance>>,
 }
 
-/// A group's names, for people.
+/// The names of a group's programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Group(pub Vec<String>);
 
@@ -72,7 +72,7 @@ pub struct Group(pub Vec<String>);
 pub struct Case {
     /// The program.
     pub program: String,
-    /// All that ran.
+    /// All programs of the group.
     pub group: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ pub fn alone<'p, C: Contention<'p>>(
     level: &mut C,
     phase: &'p Phase,
     home: NodeId,
-) -> Result<Option<Measured>, C::Error> {
+) -> Result<Option<Performance>, C::Error> {
     let phase = level.prepare(phase)?;
     let runner = Runner { thread: 1, core: CoreId(0), phase, home, mode: 1 };
     let thread_rate =
@@ -120,7 +120,7 @@ pub fn measure<'p, C: Contention<'p>>(
         phases.iter().map(|phase| level.prepare(phase)).collect::<Result<_, _>>()?;
     let of = 2 * numbers.len() + plan.groups.len();
     let (mut asked, mut thread, mut on) = (0, 0, true);
-    let mut ask = |members: &[usize], mode: usize| -> Vec<Measured> {
+    let mut ask = |members: &[usize], mode: usize| -> Vec<Performance> {
         if !on {
             return Vec::new();
         }
@@ -139,7 +139,7 @@ pub fn measure<'p, C: Contention<'p>>(
         on = report(asked, of);
         thread_rates.iter().map(|thread_rate| measured(thread_rate)).collect()
     };
-    let mut single = |mode| -> Vec<Measured> {
+    let mut single = |mode| -> Vec<Performance> {
         (0..plan.programs.len()).flat_map(|program| ask(&[program], mode)).collect()
     };
     let alone = single(1);
@@ -148,9 +148,9 @@ pub fn measure<'p, C: Contention<'p>>(
     Ok(on.then_some(Matrix { alone, throttled, together }))
 }
 
-fn measured(thread_rate: &ThreadRate) -> Measured {
+fn measured(thread_rate: &ThreadRate) -> Performance {
     let cycles = thread_rate.activity.all_cycles();
-    Measured {
+    Performance {
         cpi: thread_rate.ghz / thread_rate.speed,
         shares: thread_rate.activity.cycles.map(|c| c / cycles),
     }

@@ -1,14 +1,14 @@
-//! Where cycles and slots go.
+//! CPI stack and slot stack of a thread.
 //!
 //! # Approach
-//! A thread's cycle is charged to one cause, in this order: something of it
-//! retired; it has nothing in flight (after an instruction miss, a wrong guess, otherwise); its oldest
-//! operation is done but others had the turn; else what the oldest operation waits for.
+//! A thread's cycle is charged to one cause, in this order: it retired something; it has nothing in flight
+//! (after an instruction miss, after a misprediction, or else); its oldest operation is done but other threads
+//! had the turn; else what the oldest operation waits for.
 //!
-//! A thread's slots of a cycle, as many as the width (of its half): those that it used, and those that other
-//! threads used; those that its wrong path took (bad speculation); the rest to one cause: a structure was full
-//! (what the oldest operation waits for), or the front end had nothing (after an instruction miss or during
-//! the refill) or too little.
+//! A thread's slots of a cycle, as many as the width (of its half), are: those that it used, those that other
+//! threads used, those that its wrong path took (bad speculation); the rest go to one cause: a structure was
+//! full (what the oldest operation waits for), or the front end delivered nothing (after an instruction miss
+//! or during the refill) or too little.
 
 use symbiont_sim_fast::activity::{Cycle, Slot};
 

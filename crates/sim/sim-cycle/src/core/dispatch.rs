@@ -3,8 +3,8 @@
 use symbiont_profile::OpClass;
 use symbiont_sim_fast::activity::Cycle;
 
-use super::thread::{Bytes, Fetched, Full, InFlight, LINKS, NEVER, NONE, SOURCES, Stored};
-use super::{Core, Ready};
+use super::thread::{Bytes, FetchedOp, Full, InFlight, LINKS, NEVER, NONE, SOURCES, StoreEntry};
+use super::{Core, ReadyOp};
 use crate::op::Op;
 use crate::pool::Pool;
 
@@ -54,7 +54,7 @@ impl Core<'_> {
             && self.threads.iter().enumerate().any(|(at, other)| at != thread && !other.is_done())
     }
 
-    fn is_full(&mut self, thread: usize, fetched: &Fetched, back: bool) -> Option<Full> {
+    fn is_full(&mut self, thread: usize, fetched: &FetchedOp, back: bool) -> Option<Full> {
         let class = fetched.op.class;
         let pools = &mut self.pools;
         let room = |pool: &Pool| {
@@ -72,8 +72,8 @@ impl Core<'_> {
         }
     }
 
-    fn enter(&mut self, thread: usize, fetched: &Fetched) {
-        let Fetched { op, wrong, opens, closes } = *fetched;
+    fn enter(&mut self, thread: usize, fetched: &FetchedOp) {
+        let FetchedOp { op, wrong, opens, closes } = *fetched;
         let vector = Op::is_vector(op.class);
         if opens {
             self.pools.rob.take(thread);
@@ -91,10 +91,9 @@ impl Core<'_> {
         let makers = op.sources.map(|back| own.maker(back));
         let (from, makes) = own.bytes(&op, makers[0], self.renames);
         own.tail += 1;
-        own.queued += 1;
         own.vectors += u32::from(vector);
         if op.class == OpClass::Store {
-            own.stores.push_back(Stored { number, arrives: NEVER });
+            own.stores.push_back(StoreEntry { number, arrives: NEVER });
         }
         let mut new = InFlight {
             done: NEVER,
@@ -133,7 +132,7 @@ impl Core<'_> {
         }
         *own.slot_mut(number) = new;
         if new.missing == 0 {
-            let item = Ready { age: new.age, number, thread: thread as u32, class: op.class };
+            let item = ReadyOp { age: new.age, number, thread: thread as u32, class: op.class };
             self.wheel.put(new.ready, item);
         }
     }

@@ -1,26 +1,10 @@
-//! Which thread fetches, and how.
+//! Fetch: one thread in each cycle, the next in turn that can (round-robin).
 
 use symbiont_profile::OpClass;
 
 use super::Core;
-use super::thread::{Fetched, Waits};
+use super::thread::{FetchedOp, Waits};
 use crate::levels::Levels;
-
-/// Which threads fetch in a cycle. All together get no more than the front end delivers to one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fetch {
-    /// One, the next in turn that can.
-    #[default]
-    RoundRobin,
-    /// Those with the fewest operations between fetch and issue (Tullsen et al., 1996:
-    /// ICOUNT.x.y).
-    Icount {
-        /// At most so many threads.
-        threads: u32,
-        /// At most so many operations of each.
-        each: u32,
-    },
-}
 
 /// What the front end delivers in a cycle, to one thread.
 #[derive(Debug, Clone, Copy)]
@@ -43,53 +27,31 @@ impl Core<'_> {
     fn fetch_half(&mut self, levels: &mut Levels, half: usize) {
         let (halves, now) = (self.halves, self.now);
         let count = (self.threads.len() + halves - 1 - half) >> (halves - 1);
-        match self.fetch {
-            Fetch::RoundRobin => {
-                let next = |at: usize| if at + 1 >= count { 0 } else { at + 1 };
-                let mut at = self.turn[half];
-                for _ in 0..count {
-                    let thread = at * halves + half;
-                    at = next(at);
-                    if self.threads[thread].can_fetch(now, self.front.most) {
-                        self.fetch_thread(levels, thread, self.front.most);
-                        self.turn[half] = at;
-                        break;
-                    }
-                }
-            }
-            Fetch::Icount { threads, each } => {
-                let from = |first: usize, step: usize| (first + step) % count * halves + half;
-                let group = each.min(self.front.most);
-                let mut left = self.front.most;
-                let mut chosen = 0_u64;
-                for _ in 0..threads {
-                    // Ties go to another one each cycle.
-                    let able = (0..count).map(|step| from(now as usize, step)).filter(|&t| {
-                        t < 64 && chosen >> t & 1 == 0 && self.threads[t].can_fetch(now, group)
-                    });
-                    let fewest = able.min_by_key(|&t| {
-                        let thread = &self.threads[t];
-                        thread.buffer.len() + (thread.wrong_path.fetched + thread.queued) as usize
-                    });
-                    let Some(thread) = fewest.filter(|_| left > 0) else { break };
-                    chosen |= 1 << thread;
-                    left -= self.fetch_thread(levels, thread, left.min(each));
-                }
+        let next = |at: usize| if at + 1 >= count { 0 } else { at + 1 };
+        let mut at = self.turn[half];
+        for _ in 0..count {
+            let thread = at * halves + half;
+            at = next(at);
+            if self.threads[thread].can_fetch(now, self.front.most) {
+                self.fetch_thread(levels, thread);
+                self.turn[half] = at;
+                break;
             }
         }
     }
 
-    /// Fetches at most so many operations of a thread; returns how many.
-    fn fetch_thread(&mut self, levels: &mut Levels, thread: usize, most: u32) -> u32 {
+    /// Fetches a group of a thread.
+    fn fetch_thread(&mut self, levels: &mut Levels, thread: usize) {
         let ns = self.to_ns(self.now);
         let (per_ns, front) = (self.per_ns, self.front);
         let own = &mut self.threads[thread];
         if own.is_on_wrong_path(self.now) {
             self.moved = true;
-            return own.fetch_wrong_path(most);
+            own.fetch_wrong_path(front.most);
+            return;
         }
         let line_shift = levels.code_shift(own.user);
-        let most = (most as usize).min(own.buffer_room());
+        let most = (front.most as usize).min(own.buffer_room());
         let (mut taken, mut branches, mut others) = (0, 0, 0);
         let mut fetched = 0;
         self.moved = true;
@@ -112,7 +74,7 @@ impl Core<'_> {
             let wrong = self.predictor.wrong(thread, op.pc, op.branch);
             let alone = !self.grouped;
             let opens = alone || fetched == 0;
-            own.buffer.push_back(Fetched { op, wrong, opens, closes: alone });
+            own.buffer.push_back(FetchedOp { op, wrong, opens, closes: alone });
             own.advance_stream();
             own.front = Waits::Flow;
             fetched += 1;
@@ -132,6 +94,5 @@ impl Core<'_> {
             last.closes = true;
             own.groups = (own.groups.0 + fetched as u64, own.groups.1 + 1);
         }
-        fetched as u32
     }
 }

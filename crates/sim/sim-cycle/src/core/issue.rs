@@ -1,11 +1,11 @@
-//! Issue: the oldest that are ready.
+//! Issue: the oldest ready operations first.
 
 use symbiont_profile::OpClass;
 use symbiont_sim_fast::activity::Cycle;
 
 use super::thread::{Bytes, LINKS, NONE, Waits};
-use super::{Core, Ready};
-use crate::levels::{CacheLevel, Levels, Served};
+use super::{Core, ReadyOp};
+use crate::levels::{CacheLevel, Levels, MemoryResponse};
 use crate::op::Op;
 
 impl Core<'_> {
@@ -59,7 +59,7 @@ impl Core<'_> {
 
     /// Issues an operation. False: there is no port, or a store must drain first. (It may also be
     /// put aside for want of a miss register.)
-    fn start(&mut self, levels: &mut Levels, item: &Ready) -> bool {
+    fn start(&mut self, levels: &mut Levels, item: &ReadyOp) -> bool {
         let (thread, class) = (item.thread as usize, item.class);
         let own = &mut self.threads[thread];
         if let Bytes::Drained(store) | Bytes::Blocked(store) = own.slot(item.number).from {
@@ -84,7 +84,6 @@ impl Core<'_> {
         let vector = Op::is_vector(class);
         self.pools.queue(vector).give(thread);
         let own = &mut self.threads[thread];
-        own.queued -= 1;
         own.vectors -= u32::from(vector);
         own.counts.divider_cycles += u64::from(self.ports.busy(class));
         let slot = own.slot_mut(item.number);
@@ -100,7 +99,7 @@ impl Core<'_> {
             waits.missing -= 1;
             if waits.missing == 0 {
                 let ready =
-                    Ready { age: waits.age, number, thread: item.thread, class: waits.class };
+                    ReadyOp { age: waits.age, number, thread: item.thread, class: waits.class };
                 self.wheel.put(waits.ready, ready);
             }
         }
@@ -115,7 +114,7 @@ impl Core<'_> {
 
     /// A load or store goes to the caches: when it is done; none without a miss
     /// register.
-    fn access(&mut self, levels: &mut Levels, item: &Ready) -> Option<u64> {
+    fn access(&mut self, levels: &mut Levels, item: &ReadyOp) -> Option<u64> {
         let thread = item.thread as usize;
         let ns = self.to_ns(self.now);
         let room = self.pools.mshrs.has_room(thread);
@@ -129,7 +128,7 @@ impl Core<'_> {
                 return Some(self.now + self.forwarded);
             }
         }
-        let Served { ns, level, missed, translated } =
+        let MemoryResponse { ns, level, missed, translated } =
             levels.data(own.user, ns, slot.address, slot.page, writes, room)?;
         let arrives = self.to_cycle(ns).max(self.now + 1);
         if missed {

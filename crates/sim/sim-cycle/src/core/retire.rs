@@ -1,4 +1,4 @@
-//! Retirement, and stores on their way to the cache.
+//! Retirement, and draining of stores.
 
 use symbiont_profile::OpClass;
 

@@ -68,7 +68,7 @@ pub(super) struct InFlight {
     pub(super) from: Bytes,
     /// The operation that makes what a load hands on, or a store stores.
     pub(super) makes: Makes,
-    /// A branch that was guessed wrong.
+    /// A mispredicted branch.
     pub(super) wrong: bool,
     /// The last that holds its entry of the re-order buffer.
     pub(super) closes: bool,
@@ -76,7 +76,7 @@ pub(super) struct InFlight {
 
 /// An operation between fetch and dispatch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fetched {
+pub(super) struct FetchedOp {
     pub(super) op: Op,
     pub(super) wrong: bool,
     /// The first of those that share an entry of the re-order buffer, and the last.
@@ -91,13 +91,13 @@ pub(super) enum Waits {
     Flow,
     /// For an instruction line.
     Icache,
-    /// For a branch that was guessed wrong, or the refill behind it.
+    /// For a mispredicted branch to resolve, or for the refill behind it.
     Redirect,
 }
 
 /// A store between dispatch and the cache.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stored {
+pub(super) struct StoreEntry {
     pub(super) number: u64,
     /// When its line is there; [`NEVER`] before it was asked for.
     pub(super) arrives: u64,
@@ -116,7 +116,7 @@ impl<'s> Work<'s> {
         Self { user, upcoming: stream.next(), stream }
     }
 
-    /// Nothing to do.
+    /// No instruction stream.
     pub(crate) fn none(user: usize) -> Self {
         Self::new(user, Box::new(std::iter::empty()))
     }
@@ -129,13 +129,13 @@ pub(crate) struct Thread<'s> {
     stream: Stream<'s>,
     /// The operation that is fetched next.
     pub(super) upcoming: Option<Op>,
-    pub(super) buffer: VecDeque<Fetched>,
+    pub(super) buffer: VecDeque<FetchedOp>,
     buffer_most: usize,
     /// The first cycle in which it may fetch.
     pub(super) fetch_from: u64,
     /// Fetch waits for a branch that was not issued yet.
     pub(super) blind: bool,
-    /// When the branch that was guessed wrong last was known to be.
+    /// When the last mispredicted branch was resolved.
     pub(super) resolved: u64,
     pub(super) front: Waits,
     /// The wrong path that it follows.
@@ -151,11 +151,9 @@ pub(crate) struct Thread<'s> {
     /// Numbers of the oldest operation in flight, and of the next to be dispatched.
     pub(super) head: u64,
     pub(super) tail: u64,
-    pub(super) stores: VecDeque<Stored>,
+    pub(super) stores: VecDeque<StoreEntry>,
     /// Vector operations between dispatch and issue.
     pub(super) vectors: u32,
-    /// Operations between dispatch and issue.
-    pub(super) queued: u32,
     pub(super) counts: Counts,
     /// In this cycle: operations dispatched, retired; was it kept from retiring by others, from
     /// dispatching by a full structure, by a full store queue?
@@ -216,7 +214,6 @@ impl<'s> Thread<'s> {
             tail: 0,
             stores: VecDeque::new(),
             vectors: 0,
-            queued: 0,
             counts: Counts::default(),
             dispatched: 0,
             retired: 0,

@@ -1,10 +1,10 @@
-//! Wrong paths: what is fetched and dispatched behind a branch that was guessed wrong.
+//! Wrong paths: what is fetched and dispatched behind a mispredicted branch.
 //!
 //! # Approach
-//! Until the branch is done, the thread goes on taking turns of the front end, slots of dispatch and
-//! entries of the re-order buffer, which others then lack. What it would execute is not known, so nothing of
-//! it is: groups are as full as the thread's are on average, and they wait. When the branch is
-//! done, they are gone.
+//! Until the branch resolves, the thread goes on taking cycles of the front end, slots of dispatch and entries
+//! of the re-order buffer, which others then do without. What it would execute is unknown, so nothing of it
+//! is executed: its groups are as full as the thread's are on average, and they wait. When the branch has
+//! resolved, they are squashed.
 //!
 //! # Properties
 //! `a_wrong_path_takes_turns_from_others`, `a_wrong_path_takes_entries_from_others` (tests of the

@@ -78,7 +78,7 @@ proptest! {
         let [l1d, l1i, l2] = caches.take();
         for super_sets in [128, 32, 8] {
             for (kind, model) in [(Kind::L1d, &l1d), (Kind::L1i, &l1i), (Kind::L2, &l2)] {
-                let counted = of(&jobs.super_sets(0, kind, (super_sets, Reading::Contiguous)));
+                let counted = of(&jobs.super_sets(0, kind, (super_sets, SuperSetIndexing::Contiguous)));
                 prop_assert_eq!(counted, by_super_set(model, super_sets), "{:?}", kind);
             }
         }
@@ -144,7 +144,7 @@ fn in_turn(options: &CycleOptions, jobs: Vec<Stream<'static>>, turns: &[usize]) 
 }
 
 fn sum(sets: &[SetCounts]) -> SetCounts {
-    super_sets(sets, 1, Reading::Contiguous)[0]
+    super_sets(sets, 1, SuperSetIndexing::Contiguous)[0]
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_job_finds_its_lines_again() {
     let both = || vec![loads(1, 0..100), loads(2, 100..200)];
     let jobs = in_turn(&quiet(), both(), &[0, 1, 0, 1]);
     for job in 0..2 {
-        let l1 = sum(&jobs.super_sets(job, Kind::L1d, (32, Reading::Contiguous)));
+        let l1 = sum(&jobs.super_sets(job, Kind::L1d, (32, SuperSetIndexing::Contiguous)));
         assert_eq!((l1.misses, l1.own, l1.inter_thread), (100, 0, 0), "{l1:?}");
         assert!(l1.accesses > 10_000);
     }
@@ -166,7 +166,7 @@ fn a_job_that_follows_another_is_another_one() {
     let both = vec![loads(1, 0..lines), loads(2, 0..lines)];
     let jobs = in_turn(&quiet(), both, &[0, 1, 0, 1]);
     for job in 0..2 {
-        let l1 = sum(&jobs.super_sets(job, Kind::L1d, (32, Reading::Contiguous)));
+        let l1 = sum(&jobs.super_sets(job, Kind::L1d, (32, SuperSetIndexing::Contiguous)));
         assert_eq!((l1.misses, l1.own), (2 * lines as u32, 0), "{l1:?}");
         assert_eq!(l1.inter_thread, lines as u32, "{l1:?}");
     }
@@ -185,7 +185,7 @@ fn jobs_with_caches_of_their_own_displace_nothing_of_others() {
         jobs.run(20e6);
         let of = |job| {
             [Kind::L1d, Kind::L2].map(|kind| {
-                sum(&jobs.super_sets(job, kind, (32, Reading::Contiguous))).inter_thread
+                sum(&jobs.super_sets(job, kind, (32, SuperSetIndexing::Contiguous))).inter_thread
             })
         };
         [of(0), of(1)]
@@ -211,7 +211,7 @@ fn impossible_wishes_are_left_out() {
 fn super_sets_are_neighbours_or_share_low_order_bits() {
     let set = |accesses| SetCounts { accesses, ..SetCounts::default() };
     let sets: Vec<SetCounts> = (0..8).map(set).collect();
-    let both = [Reading::Contiguous, Reading::LowOrderBits];
+    let both = [SuperSetIndexing::Contiguous, SuperSetIndexing::LowOrderBits];
     let [contiguous, low] = both.map(|reading| of(&super_sets(&sets, 4, reading)));
     assert_eq!(contiguous, [(1, 0), (5, 0), (9, 0), (13, 0)]);
     assert_eq!(low, [(4, 0), (6, 0), (8, 0), (10, 0)]);

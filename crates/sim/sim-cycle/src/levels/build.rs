@@ -1,4 +1,4 @@
-//! The levels of a described machine.
+//! The memory hierarchy of a described machine.
 
 use std::collections::BTreeMap;
 

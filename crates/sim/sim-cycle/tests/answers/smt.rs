@@ -1,7 +1,7 @@
 //! Co-running threads on a core.
 
 use symbiont_profile::OpClass;
-use symbiont_sim_cycle::{Branch, CycleOptions, Fetch, Op};
+use symbiont_sim_cycle::{Branch, Op};
 
 use crate::support::*;
 
@@ -80,24 +80,6 @@ fn a_thread_that_waits_for_memory_leaves_others_their_part() {
 }
 
 #[test]
-fn icount_prefers_the_quick_thread() {
-    // Few places in the queue, all shared: a thread that fetches what cannot issue takes them.
-    let machine = machine(|_, core_type| core_type.iq = shared(32));
-    let quick = |fetch| {
-        let options = CycleOptions { fetch, ..OPTIONS };
-        let threads = vec![chain(OpClass::Divide, 400), repeat(Op::plain(OpClass::Integer), 3000)];
-        finish(&mut chip(&machine, threads, &options))[1].last_retired
-    };
-    let turns = quick(Fetch::RoundRobin);
-    let icount = quick(Fetch::Icount { threads: 1, each: 4 });
-    let alone = end(&machine, repeat(Op::plain(OpClass::Integer), 3000));
-    // The slow thread holds half of what both hold, until that stops growing: the
-    // quick one then has all fetches but one for each division.
-    assert!(icount <= alone + alone / 10, "{icount} against {alone} alone");
-    assert!(turns > 2 * icount, "{turns} against {icount}");
-}
-
-#[test]
 fn identical_threads_are_equally_fast() {
     for count in [2, 4] {
         let thread = |which: u64| {
@@ -150,7 +132,7 @@ fn halves_of_a_core_do_not_meet() {
     assert_eq!(counts[0].last_retired, 1 + 3);
 }
 
-/// Branches guessed wrong, each known to be after so many divisions.
+/// Mispredicted branches, each known to be after so many divisions.
 fn misled(branches: u64, divisions: u64) -> symbiont_sim_cycle::Stream<'static> {
     let long = divisions + 1;
     stream((0..branches * long).map(move |n| match n % long {

@@ -1,7 +1,7 @@
 //! A plain machine: width 4, 1 GHz, so that a cycle is a nanosecond.
 
 use symbiont_profile::OpClass;
-use symbiont_sim_cycle::{Chip, CoreSlot, Counts, CycleOptions, Fetch, Op, Stream};
+use symbiont_sim_cycle::{Chip, CoreSlot, Counts, CycleOptions, Op, Stream};
 use symbiont_sim_fast::description::{CoreType, Description, Port, SmtRule, Structure};
 use symbiont_topology::CoreId;
 
@@ -15,13 +15,7 @@ pub const MULTIPLY: u64 = 3;
 pub const DATA: u64 = 1 << 32;
 pub const DIVIDE: u64 = 20;
 
-pub const OPTIONS: CycleOptions = CycleOptions {
-    fetch: Fetch::RoundRobin,
-    indexing: symbiont_sim_cycle::Indexing::History,
-    tables: symbiont_sim_cycle::Tables::Shared,
-    prefetching: false,
-    private_caches: false,
-};
+pub const OPTIONS: CycleOptions = CycleOptions { prefetching: false, private_caches: false };
 
 pub fn shared(entries: u32) -> Structure {
     Structure { entries, smt: SmtRule::Shared }

@@ -39,7 +39,7 @@ pub struct CoreType {
     pub lq: Structure,
     /// Store queue.
     pub sq: Structure,
-    /// Misses of the L1 data cache in flight.
+    /// Miss registers (MSHRs) of the L1 data cache.
     pub mshrs: Structure,
     /// The issue ports.
     pub ports: Vec<Port>,
@@ -76,7 +76,7 @@ pub struct Forwarding {
     pub latency: u32,
     /// If it did not: cycles to the load's result once the store is in the cache, for which it waits.
     pub partial: u32,
-    /// Is the register that was stored handed on at once where both make their address from the same
+    /// Is the stored register forwarded at once where both form their address from the same
     /// registers (memory renaming)?
     pub renames: bool,
 }
@@ -86,18 +86,18 @@ pub struct Forwarding {
 pub struct Structure {
     /// Its entries.
     pub entries: u32,
-    /// What is left to a thread with co-runners.
+    /// How threads share it.
     pub smt: SmtRule,
 }
 
-/// What is left of a structure to each of n active threads.
+/// How the threads of a core share a structure; n of them are active.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SmtRule {
-    /// All of it: each thread has one of its own.
+    /// Each thread has one of its own.
     Private,
-    /// An n-th.
+    /// Each thread has an n-th.
     Partitioned,
-    /// The thread that comes first takes it.
+    /// First come, first served.
     Shared,
     /// Shared, but no thread may hold more than this fraction.
     Capped(f64),
@@ -106,10 +106,10 @@ pub enum SmtRule {
     Halved,
 }
 
-/// An issue port: starts one micro-op a cycle.
+/// An issue port: one micro-op per cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
-    /// What it can start; [`OpClass::Other`] needs no port.
+    /// What it can issue; [`OpClass::Other`] needs no port.
     pub does: Vec<OpClass>,
     /// Does each thread have one of its own (the integer side of a Bulldozer
     /// module)?
@@ -206,7 +206,7 @@ impl Cache {
 /// Address translation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tlb {
-    /// Page that the OS gives.
+    /// Page size that the OS uses, bytes.
     pub page: u64,
     /// First level, data.
     pub data: TlbEntries,

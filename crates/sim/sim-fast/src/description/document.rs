@@ -1,4 +1,4 @@
-//! A TOML text whose every complaint names file, line and key, and whose every
+//! A TOML text in which every error names file, line and key, and every
 //! value names its source.
 
 use std::cell::RefCell;
@@ -7,7 +7,7 @@ use std::ops::{Range, RangeInclusive};
 
 use toml::de::{DeTable, DeValue};
 
-use super::{DescriptionError, Given, Source};
+use super::{DescriptionError, Source, SourcedValue};
 
 type Read<T> = Result<T, DescriptionError>;
 
@@ -17,7 +17,7 @@ pub(super) struct Text<'a> {
     pub(super) text: &'a str,
     /// Short name → full citation.
     pub(super) works: BTreeMap<String, String>,
-    pub(super) values: RefCell<BTreeMap<String, Given>>,
+    pub(super) values: RefCell<BTreeMap<String, SourcedValue>>,
 }
 
 impl Text<'_> {
@@ -135,7 +135,7 @@ impl<'a> Section<'a> {
         };
         let value = value.and_then(|span| self.text.text.get(span)).unwrap_or_default();
         let value = value.trim_matches('"').to_owned();
-        self.text.values.borrow_mut().insert(self.key_path(key), Given { value, source });
+        self.text.values.borrow_mut().insert(self.key_path(key), SourcedValue { value, source });
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use super::SimMachine;
 use super::contention::{Contention, Runner, ThreadRate};
 use super::launch::NONE_LEFT;
 use super::threads::{RunPhase, Thread};
-use crate::os::{self, Ready, TICK_NS, Task};
+use crate::os::{self, ReadyThread, TICK_NS, Task};
 
 /// How much longer than another a thread may have run before that one takes its
 /// place between two ticks.
@@ -211,11 +211,11 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         }
         let which: Vec<usize> =
             (0..self.threads.len()).filter(|&at| self.threads[at].ready).collect();
-        let ready: Vec<Ready<'_>> = which
+        let ready: Vec<ReadyThread<'_>> = which
             .iter()
             .map(|&at| {
                 let thread = &self.threads[at];
-                Ready {
+                ReadyThread {
                     task: thread.task(self.runs[thread.slot].home),
                     weight: os::weight(thread.priority) as u64,
                     used: thread.used,

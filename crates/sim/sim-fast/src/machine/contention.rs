@@ -1,4 +1,4 @@
-//! What the machine asks of its physics.
+//! The interface between the machine and its physics.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub struct ThreadRate {
     pub width: f64,
 }
 
-/// What threads that run at the same time do to each other.
+/// The physics: how fast threads run that run at the same time.
 ///
 /// The machine asks whenever a thread starts or stops running or changes its
 /// phase, and at the start of each quantum for as long as answers change (caches
@@ -48,7 +48,7 @@ pub trait Contention<'p> {
     /// What makes a phase impossible to simulate.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Takes a phase in; gives its number.
+    /// Registers a phase; returns its number.
     ///
     /// # Errors
     /// When the phase cannot be simulated.
@@ -82,20 +82,20 @@ pub trait Contention<'p> {
         let _ = thread;
     }
 
-    /// Share of the questions so far that found no settled answer.
+    /// Share of the calls so far in which no fixed point was found.
     fn unsettled(&self) -> f64 {
         0.0
     }
 }
 
-/// A level of the simulated machine: what the runs on it get their physics from.
+/// A fidelity of the simulated machine: fast or cycle level.
 pub trait Fidelity<'p> {
     /// The physics of one run.
     type Run<'a>: Contention<'p, Error = PrepareError>
     where
         Self: 'a;
 
-    /// What reports call it.
+    /// Its name in reports.
     const NAME: &'static str;
 
     /// The machine.

@@ -1,5 +1,4 @@
-//! Launching programs, and what their threads do to each other: serial and
-//! parallel phases, completion.
+//! Launching programs, their serial and parallel phases, and their completion.
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use symbiont_topology::NodeId;
 
 use super::contention::Contention;
 use super::meter::Meter;
-use super::threads::{Run, RunPhase, Thread, Uncounted};
+use super::threads::{PendingActivity, ProgramRun, RunPhase, Thread};
 use super::{Completion, SimMachine};
 use crate::activity::Activity;
 use crate::os::{self, Queues, Task};
@@ -22,7 +21,7 @@ pub(super) const NONE_LEFT: f64 = 0.5;
 impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     /// Launches all programs, in random order unless they have one.
     pub(super) fn launch_all(&mut self, leads: &[u64]) {
-        let empty = |order: &Vec<usize>| Run {
+        let empty = |order: &Vec<usize>| ProgramRun {
             number: 0,
             program: order.first().copied().unwrap_or(0),
             position: 0,
@@ -84,7 +83,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
                 still_ns: 0.0,
                 warm: None,
                 thread_rate: None,
-                uncounted: Uncounted::default(),
+                uncounted: PendingActivity::default(),
                 meter: Meter::new(Arc::clone(&self.reader), Timestamp(self.now)),
                 done: Activity::default(),
             });
@@ -93,7 +92,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         }
         let counts = lead.is_none();
         let target = lead.unwrap_or(target);
-        let run = Run {
+        let run = ProgramRun {
             number,
             program: which,
             position,
@@ -253,7 +252,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
         };
         if let Some(run) = self.runs.get_mut(slot) {
             // Until the launch, and for good where nothing is left.
-            *run = Run { target: f64::INFINITY, stage: RunPhase::Together, ..*run };
+            *run = ProgramRun { target: f64::INFINITY, stage: RunPhase::Together, ..*run };
         }
         self.launch(slot, run.number + 1, next, None);
     }

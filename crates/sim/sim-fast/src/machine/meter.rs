@@ -1,12 +1,11 @@
-//! What event counters would have counted of one thread.
+//! The event counters of one thread.
 //!
 //! # Approach
-//! As the kernel does: groups of events share the counters, so they take turns of
-//! [`TURN_NS`] of the thread's own running time, and each reading comes with the
-//! time in which the group was to count and did. Beyond that, three errors of real
-//! counting, as configured ([`Errors`]): noise on each increment; a part of each
-//! cause that no event counts, so that causes leave a residue; and readings that lag
-//! behind the end of the quantum, by another time for each group.
+//! As in the kernel: groups of events are multiplexed, in turns of [`TURN_NS`] of the thread's own run time, and
+//! each reading comes with the time for which the group was enabled and for which it counted. On top of that,
+//! three errors of real counting, as configured ([`Errors`]): noise on each increment; a part of each cause
+//! that no event counts, so that causes leave a residue; and readings that lag behind the end of the quantum,
+//! by a different time for each group.
 //!
 //! Counts never run backwards, whatever the errors.
 
@@ -24,7 +23,7 @@ use crate::events::{Precision, Reader};
 /// Length of a group's turn: perf_event_mux_interval_ms of Linux.
 const TURN_NS: f64 = 4e6;
 
-/// How far counters err.
+/// Errors of the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
     /// Standard deviation of an increment over its true value.
@@ -48,7 +47,7 @@ impl Errors {
 }
 
 impl Default for Errors {
-    /// As on a quiet real machine: 1 % noise, 2 % residue, readings up to 50 µs
+    /// As on an idle real machine: 1 % noise, 2 % residue, readings up to 50 µs
     /// late, groups that take turns.
     fn default() -> Self {
         Self { noise: 0.01, residue: 0.02, lag_ns: 5e4, multiplex: true, fpu_of_core: false }

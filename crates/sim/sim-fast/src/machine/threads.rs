@@ -42,7 +42,7 @@ pub(super) struct Thread<'p> {
     /// How fast it runs; none if it does not run now.
     pub thread_rate: Option<Arc<ThreadRate>>,
     /// What is in neither of the next two yet.
-    pub uncounted: Uncounted,
+    pub uncounted: PendingActivity,
     pub meter: Meter,
     /// What it really did so far.
     pub done: Activity,
@@ -50,7 +50,7 @@ pub(super) struct Thread<'p> {
 
 /// What a thread did since that was counted last: all of it at one rate, with its core in one mode.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Uncounted {
+pub(super) struct PendingActivity {
     pub ns: f64,
     /// Of these, those in which it stood still.
     pub still_ns: f64,
@@ -66,7 +66,7 @@ impl Thread<'_> {
     /// What is not counted yet; `mode` is an index into [`Activity::modes`].
     pub(super) fn lately(&self, mode: usize) -> Activity {
         let Some(thread_rate) = &self.thread_rate else { return Activity::default() };
-        let Uncounted { still_ns, instructions, .. } = self.uncounted;
+        let PendingActivity { still_ns, instructions, .. } = self.uncounted;
         let mut activity = thread_rate.activity.times(instructions);
         activity.stall(still_ns * thread_rate.ghz, thread_rate.width);
         activity.modes[mode] = activity.all_cycles();
@@ -79,7 +79,7 @@ impl Thread<'_> {
             let activity = self.lately(mode);
             self.meter.count(self.uncounted.ns, &activity, errors);
             self.done += &activity;
-            self.uncounted = Uncounted::default();
+            self.uncounted = PendingActivity::default();
         }
     }
 }
@@ -98,7 +98,7 @@ pub(super) enum RunPhase {
 
 /// One run of a slot's program.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Run {
+pub(super) struct ProgramRun {
     /// How many runs were before it.
     pub number: u64,
     /// Its program, by number.
@@ -115,7 +115,7 @@ pub(super) struct Run {
     pub home: NodeId,
 }
 
-impl Run {
+impl ProgramRun {
     /// Instructions until its stage ends.
     pub(super) fn left(&self) -> f64 {
         match self.stage {

@@ -1,7 +1,7 @@
-//! What idle hardware threads take, at once.
+//! Idle balancing: an idle hardware thread takes work at once.
 //!
-//! Linux's search for work when they become idle, and from then on every few milliseconds;
-//! here they search at each tick, and find whatever helps most.
+//! Linux searches for work when a CPU becomes idle, and every few milliseconds from then on; here idle hardware
+//! threads search at each tick, and take whatever helps most.
 
 use super::{Map, Queues, Shift, Task};
 
@@ -53,7 +53,7 @@ type Gain = (u32, i64);
 fn gain(map: &Map, queues: &Queues, task: &Task<'_>, from: usize, to: usize) -> Option<Gain> {
     let (here, there) = (map.place(from), map.place(to));
     let near = -i64::from(map.distance(from, to));
-    let capacity = |place: super::Place| u64::from(place.capacity);
+    let capacity = |place: super::CpuLocation| u64::from(place.capacity);
     // Threads per capacity, cross-multiplied: a queue gives if the other stays
     // the shorter one.
     if capacity(here) < u64::from(queues.len(from)) * capacity(there) {

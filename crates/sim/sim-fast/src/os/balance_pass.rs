@@ -2,7 +2,7 @@
 //! [`super::load_balancer`] names.
 
 use super::sched_domains::SchedDomains;
-use super::{Generation, Map, Queues, Ready, Shift};
+use super::{Generation, Map, Queues, ReadyThread, Shift};
 
 /// What a hardware thread of capacity 1024 can do, and the unit of averages.
 const SCALE: u64 = 1024;
@@ -55,7 +55,7 @@ impl Group {
 /// Where all are at this moment of a tick.
 pub(super) struct Now<'a> {
     map: &'a Map,
-    ready: &'a [Ready<'a>],
+    ready: &'a [ReadyThread<'a>],
     at: Vec<usize>,
     pub queues: Queues,
     loads: Vec<u64>,
@@ -65,7 +65,12 @@ pub(super) struct Now<'a> {
 }
 
 impl<'a> Now<'a> {
-    pub fn new(map: &'a Map, ready: &'a [Ready<'a>], used: &[f64], generation: Generation) -> Self {
+    pub fn new(
+        map: &'a Map,
+        ready: &'a [ReadyThread<'a>],
+        used: &[f64],
+        generation: Generation,
+    ) -> Self {
         let at: Vec<usize> = ready.iter().map(|ready| ready.task.at).collect();
         let queues = Queues::new(map, at.iter().copied());
         let mut loads = vec![0; map.len()];
@@ -182,7 +187,7 @@ impl<'a> Now<'a> {
         let local = |home| here.node != there.node && home == here.node && strangers;
         let before = self.shifts.len();
         for one in queue.into_iter().filter(|one| Some(*one) != runs && may(one)) {
-            let Ready { task, weight, .. } = &self.ready[one];
+            let ReadyThread { task, weight, .. } = &self.ready[one];
             let stays = local(task.home) && failures <= level.tries;
             if stays || weight.checked_shr(failures).unwrap_or(0) > imbalance {
                 continue;
@@ -198,7 +203,7 @@ impl<'a> Now<'a> {
 
     fn shift(&mut self, one: usize, to: usize) {
         let from = std::mem::replace(&mut self.at[one], to);
-        let Ready { weight, used, .. } = self.ready[one];
+        let ReadyThread { weight, used, .. } = self.ready[one];
         self.queues.remove(self.map, from);
         self.queues.add(self.map, to);
         self.loads[from] -= weight;

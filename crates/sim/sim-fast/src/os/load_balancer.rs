@@ -45,7 +45,7 @@ const MAX_PINNED_MS: u64 = 512;
 
 /// A ready thread, as busy hardware threads see it.
 #[derive(Debug, Clone)]
-pub(crate) struct Ready<'a> {
+pub(crate) struct ReadyThread<'a> {
     pub task: Task<'a>,
     pub weight: u64,
     /// How much it ran lately, 0 … 1.
@@ -129,7 +129,7 @@ impl LoadBalancer {
     pub(crate) fn tick(
         &mut self,
         map: &Map,
-        ready: &[Ready<'_>],
+        ready: &[ReadyThread<'_>],
         used: &[f64],
         tick: u64,
     ) -> Vec<Shift> {

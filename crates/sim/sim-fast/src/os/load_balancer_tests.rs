@@ -47,14 +47,14 @@ impl<'a> Played<'a> {
         self.now += 1;
         let (after, _) = balanced(self.map, &self.at, self.allowed, NodeId(0));
         self.at = after;
-        let ready = |(one, &at): (usize, &usize)| Ready {
+        let ready = |(one, &at): (usize, &usize)| ReadyThread {
             task: Task { at, allowed: self.allowed, home: NodeId(0) },
             weight: 1024,
             used: 1.0 / self.queue(at).len() as f64,
             runs: runners.contains(&one),
             turn: self.run_time[one] as f64,
         };
-        let ready: Vec<Ready<'_>> = self.at.iter().enumerate().map(ready).collect();
+        let ready: Vec<ReadyThread<'_>> = self.at.iter().enumerate().map(ready).collect();
         let shifts = self.balancer.tick(self.map, &ready, &vec![1.0; self.map.len()], self.now);
         for (one, to) in shifts {
             let joins = self.queue(to).into_iter().map(|one| self.run_time[one]).min();
@@ -71,7 +71,7 @@ fn taken(used: f64) -> Vec<u64> {
     let mut balancer = LoadBalancer::new(&map, Generation::Today, 1);
     let ready = |at, runs, turn| {
         let task = Task { at, allowed: &allowed, home: NodeId(0) };
-        Ready { task, weight: 1024, used: 0.5, runs, turn }
+        ReadyThread { task, weight: 1024, used: 0.5, runs, turn }
     };
     let ready = [ready(0, true, 0.0), ready(0, false, 1.0), ready(1, true, 0.0)];
     let moves = |tick: &u64| !balancer.tick(&map, &ready, &[1.0, used], *tick).is_empty();
@@ -111,7 +111,7 @@ fn a_thread_that_would_leave_its_memory_stays_for_a_while() {
         let mut balancer = LoadBalancer::new(&map, Generation::Today, 1);
         let ready = |at, runs, home| {
             let task = Task { at, allowed: &allowed, home: NodeId(home) };
-            Ready { task, weight: 1024, used: 0.5, runs, turn: 0.0 }
+            ReadyThread { task, weight: 1024, used: 0.5, runs, turn: 0.0 }
         };
         let stranger = ready(0, true, 1);
         let ready = [stranger, ready(0, false, home), ready(1, true, 1)];
@@ -142,8 +142,8 @@ proptest! {
         let allowed: Vec<CpuSet> = threads.iter().map(|(at, mask)| set(mask | 1 << at)).collect();
         let mut balancer = LoadBalancer::new(&map, Generation::Today, seed);
         let first = |one: usize| threads.iter().position(|(at, _)| *at == threads[one].0);
-        let ready: Vec<Ready<'_>> = (0..threads.len())
-            .map(|one| Ready {
+        let ready: Vec<ReadyThread<'_>> = (0..threads.len())
+            .map(|one| ReadyThread {
                 task: Task { at: threads[one].0, allowed: &allowed[one], home: NodeId(0) },
                 weight: 1024,
                 used: 0.5,
@@ -173,7 +173,7 @@ proptest! {
             most - least <= 1 || 100 * most <= 117 * least
         };
         let uneven = |balancer: &Played<'_>| -> Option<Vec<usize>> {
-            let sets = |key: fn(Place) -> usize, sets: usize| -> Vec<usize> {
+            let sets = |key: fn(CpuLocation) -> usize, sets: usize| -> Vec<usize> {
                 (0..sets).map(|set| count(&balancer.at, |at| key(map.place(at)) == set)).collect()
             };
             let (cores, nodes) = (sets(|p| p.core, 6), sets(|p| p.node.0 as usize, 2));
@@ -219,14 +219,14 @@ fn the_older_scheduler_moves_a_thread_where_weights_become_more_even() {
     // Two threads on each of two hardware threads.
     let moved = |weights: [u64; 4]| {
         let mut balancer = LoadBalancer::new(&map, Generation::Older, 1);
-        let ready = |(one, weight): (usize, &u64)| Ready {
+        let ready = |(one, weight): (usize, &u64)| ReadyThread {
             task: Task { at: one / 2, allowed: &allowed, home: NodeId(0) },
             weight: *weight,
             used: 0.5,
             runs: one % 2 == 0,
             turn: one as f64,
         };
-        let ready: Vec<Ready<'_>> = weights.iter().enumerate().map(ready).collect();
+        let ready: Vec<ReadyThread<'_>> = weights.iter().enumerate().map(ready).collect();
         (1..2000).flat_map(|tick| balancer.tick(&map, &ready, &[1.0; 2], tick)).next()
     };
     assert_eq!(moved([1024; 4]), None);

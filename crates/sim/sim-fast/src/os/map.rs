@@ -7,7 +7,7 @@ use super::nodes::Nodes;
 
 /// One hardware thread and what it belongs to, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CpuLocation {
     pub pu: PuId,
     pub core: usize,
     pub llc: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Place {
 /// All hardware threads, in the order of their numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Map {
-    places: Vec<Place>,
+    places: Vec<CpuLocation>,
     cores: Vec<Vec<usize>>,
     nodes: Nodes,
 }
@@ -26,14 +26,14 @@ pub(crate) struct Map {
 impl Map {
     /// The older scheduler takes all hardware threads for alike.
     pub(crate) fn new(topology: &Topology, generation: Generation) -> Self {
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<CpuLocation> = Vec::new();
         let most = topology.cores().iter().map(|core| core.capacity).max().unwrap_or(1).max(1);
         for core in topology.cores() {
             let capacity = match generation {
                 Generation::Today => core.capacity.max(1),
                 Generation::Older => most,
             };
-            let of_core = |pu| Place {
+            let of_core = |pu| CpuLocation {
                 pu,
                 core: core.id.0 as usize,
                 llc: core.llc.0 as usize,
@@ -57,7 +57,7 @@ impl Map {
     }
 
     /// The hardware thread of an index below [`Map::len`].
-    pub(crate) fn place(&self, at: usize) -> Place {
+    pub(crate) fn place(&self, at: usize) -> CpuLocation {
         self.places[at]
     }
 
@@ -70,7 +70,7 @@ impl Map {
         self.cores.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Place)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &CpuLocation)> {
         self.places.iter().enumerate()
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use symbiont_topology::NodeId;
 
-use super::Place;
+use super::CpuLocation;
 
 /// Nodes that are uneven by so much, are not while few threads run (`NUMA_IMBALANCE_MIN`).
 const SMALL: i64 = 2;
@@ -26,10 +26,10 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    pub fn new(places: &[Place]) -> Self {
+    pub fn new(places: &[CpuLocation]) -> Self {
         let ids: BTreeSet<NodeId> = places.iter().map(|place| place.node).collect();
-        let index = |place: &Place| ids.iter().position(|id| *id == place.node).unwrap_or(0);
-        let count = |node: NodeId, key: fn(&Place) -> usize| -> i64 {
+        let index = |place: &CpuLocation| ids.iter().position(|id| *id == place.node).unwrap_or(0);
+        let count = |node: NodeId, key: fn(&CpuLocation) -> usize| -> i64 {
             let here = places.iter().filter(|place| place.node == node);
             here.map(key).collect::<BTreeSet<usize>>().len() as i64
         };

@@ -4,7 +4,7 @@
 //! What distinguishes levels is Linux's own (`sd_init` in kernel/sched/topology.c). It has
 //! one more level for each further distance between nodes; here all nodes are one level.
 
-use super::{Map, Place};
+use super::{CpuLocation, Map};
 
 /// One level. A *domain* is a set of hardware threads that is balanced, its *groups* are the
 /// domains of the level below.
@@ -83,7 +83,7 @@ pub(super) fn sched_domains(map: &Map) -> Vec<SchedDomains> {
 }
 
 /// Sets of hardware threads of the same key, in the order of the first of each.
-fn alike<K: PartialEq>(map: &Map, key: impl Fn(Place) -> K) -> Vec<Vec<usize>> {
+fn alike<K: PartialEq>(map: &Map, key: impl Fn(CpuLocation) -> K) -> Vec<Vec<usize>> {
     let mut sets: Vec<(K, Vec<usize>)> = Vec::new();
     for (at, &place) in map.iter() {
         let key = key(place);

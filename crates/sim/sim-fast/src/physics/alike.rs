@@ -1,16 +1,16 @@
-//! Environments that are the same to the window model.
+//! Environments that the window model cannot distinguish.
 //!
 //! # Problem
-//! Making a table, the window model is asked for the same more than once: all axes meet at the anchor, and
-//! between two coordinates of a reach there may be no access of the micro-traces.
+//! While a table is made, the window model is asked for the same more than once: all axes cross at the
+//! anchor, and between two coordinates of a reach there may be no access of the micro-traces.
 //!
 //! # Approach
-//! An environment comes down to what the window model makes of it ([`Alike`]): of a reach, how many of the trace's
-//! reuse times it bridges; of entries and latency, whole numbers where it rounds them; of a share, what is left
-//! of it within its bounds. Where these are equal, so are the answers, bit by bit.
+//! An environment is reduced to what the window model makes of it ([`Alike`]): of a reach, how many of the
+//! trace's reuse times it covers; of entries and latency, whole numbers where they are rounded; of a
+//! share, its value within its bounds. Where these are equal, so are the results, bit for bit.
 //!
 //! # Properties
-//! - What is taken for alike is answered alike, and what decides otherwise is not
+//! - What is taken for alike gives the same result, and what makes a difference is not taken for alike
 //!   (`what_is_alike_is_answered_alike`).
 
 use super::pipeline::{CacheLevel, Environment, GROUPS, REACHES, STRUCTURES};
@@ -20,11 +20,11 @@ use super::window::Course;
 /// Numbers that distinguish environments: dispatch, predictor, latency and interval take one each.
 const NUMBERS: usize = 4 + GROUPS + STRUCTURES + REACHES;
 
-/// What the window model makes of an environment.
+/// An environment as the window model distinguishes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Alike([u64; NUMBERS]);
 
-/// The reuse times of a trace that a reach of each level is held against, rising.
+/// The reuse times of a trace that are compared with the reach of each level, ascending.
 #[derive(Debug, Clone)]
 pub struct Reuses([Vec<f32>; REACHES]);
 
@@ -49,7 +49,7 @@ impl Reuses {
         }))
     }
 
-    /// What the window model makes of an environment, following this course.
+    /// An environment as the window model distinguishes it along this course.
     #[must_use]
     pub fn alike(&self, course: &Course<'_>, environment: &Environment) -> Alike {
         let seen = course.seen(environment);

@@ -1,55 +1,55 @@
-//! How far each thread reaches in each cache that it shares.
+//! The reach of each thread in each cache that it shares.
 //!
 //! # Approach
-//! The steady state is [`shared_reach`] of each instance. In the L2 and the last level
-//! a thread's part takes time to become steady ([`Filling`]). They see what
-//! the levels above miss, so that lines are [`Older`] there than their last uses.
+//! The steady state is that of StatCC ([`eviction_time`]), cache by cache; of the L2 and the last level,
+//! which see only what the levels above miss, with a [`Filter`] between. There a thread's occupancy also
+//! takes time to become steady ([`Transient`]).
 //!
-//! Threads of the same program have code in common, which the OS keeps once: all of it in the same
-//! phase, in others the part that the sketches of their profiles give ([`CodeSketch`](symbiont_profile::CodeSketch)).
-//! In the instruction cache each brings the part that none before it brings, as fast as the fastest of those that have
-//! most of their code in common. In the L2 and the last level, one with most of its code in common with an
-//! earlier one brings its data alone. Translations are of each process apart.
+//! Threads of the same program share code, which the OS keeps once: all of it in the same phase, in
+//! others the part that the sketches of their profiles give ([`CodeSketch`](symbiont_profile::CodeSketch)).
+//! In the instruction cache each brings in the part that no earlier one brings, at the speed of the
+//! fastest of those that share most of their code. In the L2 and the last level, one that shares most of
+//! its code with an earlier one brings in its data alone. Translations belong to each process.
 //!
 //! # Properties
 //! `twins_bring_their_code_once`, `other_phases_bring_what_is_not_in_common`,
 //! `a_prefetcher_forgets_when_all_streams_together_are_too_many`.
 
-use super::footprint::FOREVER;
+use super::aet::FOREVER;
 use super::groups::Group;
-use super::occupancy::{Filling, is_notable};
+use super::occupancy::{Transient, is_notable};
 use super::pipeline::{CacheLevel, Environment, REACHES};
-use super::sharing::{Older, Sharer, shared_reach};
+use super::statcc::{Filter, Sharer, eviction_time};
 use super::tasks::Task;
 
-/// Lines that a thread holds of its L2 and its last level; absent: nothing is known, it
-/// holds its steady part.
-pub type Held = [Option<f64>; 2];
+/// Lines that a thread occupies in its L2 and last level; none: not known, it
+/// has its steady share.
+pub type Occupancy = [Option<f64>; 2];
 
-/// What a thread holds at the end of a span.
+/// The occupancy of a thread at the end of a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct After {
     /// Lines.
-    pub held: Held,
-    /// Is that not yet its steady part, by level?
+    pub held: Occupancy,
+    /// Does it still differ from its steady share, by level?
     pub changing: [bool; 2],
-    /// Is it notably more or less than at the beginning, by level?
+    /// Has it changed notably since the beginning, by level?
     pub shifted: [bool; 2],
     /// For how long caches keep lines of which it is the first sharer, log₂ ns: where the next search
     /// begins.
     kept: [Option<f64>; REACHES],
 }
 
-/// How long what is held takes to change.
+/// The span over which occupancies change.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
     /// Over how many ns the mean is wanted; none: the steady state.
     pub ns: Option<f64>,
-    /// What each thread held at its beginning.
-    pub held: &'a [Held],
+    /// The occupancy of each thread at its beginning.
+    pub held: &'a [Occupancy],
 }
 
-/// What the caches give each thread: per level the reach, log₂ instructions.
+/// The reach of a thread at each level, log₂ instructions.
 pub type Reaches = [f64; REACHES];
 
 /// Sets the reaches of those that share each of the `groups` for which `wanted` says so;
@@ -80,8 +80,8 @@ pub(super) fn set<'g>(
             kin.find(tasks, members);
         }
         for (place, &member) in members.iter().enumerate() {
-            let older = older(&tasks[member], level, &reaches[member]);
-            let sharer = |footprint, speed| Sharer { footprint, speed, older, part: 1.0 };
+            let filter = filter(&tasks[member], level, &reaches[member]);
+            let sharer = |footprint, speed| Sharer { footprint, speed, filter, part: 1.0 };
             match level {
                 CacheLevel::L1i if kin.any => {
                     let part = 1.0 - kin.brought[place];
@@ -97,7 +97,7 @@ pub(super) fn set<'g>(
             }
         }
         let Some(&first) = members.first() else { continue };
-        let time = shared_reach(lines, &threads, after[first].kept[at]);
+        let time = eviction_time(lines, &threads, after[first].kept[at]);
         after[first].kept[at] = Some(time);
         let slot = level.occupancy_index();
         if let (Some(slot), Some(ns)) = (slot, span.ns) {
@@ -113,7 +113,7 @@ pub(super) fn set<'g>(
             for ((&member, sharer), &steady) in members.iter().zip(&threads).zip(&steady) {
                 let Sharer { footprint, speed, .. } = *sharer;
                 let before = span.held[member][slot].unwrap_or_else(|| footprint.lines(steady));
-                let part = Filling { footprint, before, steady, speed }.over(ns, &mut refill);
+                let part = Transient { footprint, before, steady, speed }.over(ns, &mut refill);
                 reaches[member][at] = part.reach;
                 after[member].held[slot] = Some(part.held);
                 after[member].changing[slot] = part.changing;
@@ -122,16 +122,16 @@ pub(super) fn set<'g>(
             continue;
         }
         for &member in members {
-            let older = older(&tasks[member], level, &reaches[member]);
+            let filter = filter(&tasks[member], level, &reaches[member]);
             let own =
-                Sharer { footprint: footprint(member), speed: speeds[member], older, part: 1.0 };
+                Sharer { footprint: footprint(member), speed: speeds[member], filter, part: 1.0 };
             reaches[member][at] = own.reach(time);
         }
     }
 }
 
-/// How much older a thread's lines are at a level than its uses of them.
-fn older(task: &Task<'_>, level: CacheLevel, reaches: &Reaches) -> Older {
+/// What the levels above do to a thread's lines at a level.
+fn filter(task: &Task<'_>, level: CacheLevel, reaches: &Reaches) -> Filter {
     let footprint = |level: CacheLevel| &task.phase.footprints[level as usize];
     let first = || {
         let above = [CacheLevel::L1d, CacheLevel::L1i].map(|above| {
@@ -143,24 +143,24 @@ fn older(task: &Task<'_>, level: CacheLevel, reaches: &Reaches) -> Older {
         if misses > 0.0 { (weighted / misses).log2() } else { FOREVER }
     };
     match level {
-        CacheLevel::L2 => Older::below(footprint(level), first()),
+        CacheLevel::L2 => Filter::below(footprint(level), first()),
         // Without an L3 the last level is the L2.
-        CacheLevel::Last if task.two_levels => Older::below(footprint(level), first()),
-        CacheLevel::Last => Older::below(footprint(level), reaches[CacheLevel::L2 as usize]),
-        _ => Older::default(),
+        CacheLevel::Last if task.two_levels => Filter::below(footprint(level), first()),
+        CacheLevel::Last => Filter::below(footprint(level), reaches[CacheLevel::L2 as usize]),
+        _ => Filter::default(),
     }
 }
 
-/// With so much of its code in common, a thread is taken for one with all of it.
+/// A thread with more than this share of its code in common is taken to have all of it in common.
 const MOST: f64 = 0.5;
 
-/// The share of a thread's code that is another's too.
+/// The share of a thread's code that it has in common with another.
 fn in_common(tasks: &[Task<'_>], one: usize, other: usize) -> f64 {
     let (one, other) = (tasks[one].phase, tasks[other].phase);
     if one.fingerprint == other.fingerprint { 1.0 } else { one.code.shared_with(&other.code) }
 }
 
-/// What some members have of each other's code.
+/// Code that the members of a group have in common.
 #[derive(Default)]
 struct Kin<'g> {
     members: &'g [usize],
@@ -192,7 +192,7 @@ impl<'g> Kin<'g> {
     }
 }
 
-/// Copies the reaches: what the L2 reaches, the last level does too.
+/// Copies the reaches into an environment; the last level reaches at least as far as the L2.
 pub fn hand_over(reaches: &Reaches, environment: &mut Environment) {
     environment.reach = *reaches;
     let last = &mut environment.reach[CacheLevel::Last as usize];
@@ -209,7 +209,7 @@ mod tests {
     use crate::physics::domains::Physics;
     use crate::physics::groups::Groups;
     use crate::physics::prepared::Prepared;
-    use crate::physics::tasks::{self, Load, Running, Switches};
+    use crate::physics::tasks::{self, CoreLoad, RunningThread, Switches};
 
     /// Code of so many lines, executed from the first to the last again and again; begins with
     /// an operation of some class.
@@ -254,9 +254,9 @@ mod tests {
         let forgotten = |arrays: &[u64]| {
             let prepared = arrays.iter().map(|arrays| Prepared::new(&machine, &sums(*arrays)));
             let prepared: Vec<Prepared> = prepared.map(Result::unwrap).collect();
-            let thread = |(thread, prepared)| Running { thread, prepared, pages: &[] };
+            let thread = |(thread, prepared)| RunningThread { thread, prepared, pages: &[] };
             let threads: Vec<_> = (0..).zip(&prepared).map(thread).collect();
-            let load = [Load { core: 0, mode: 4, threads: &threads }];
+            let load = [CoreLoad { core: 0, mode: 4, threads: &threads }];
             let tasks = tasks::flatten(&physics, &load, Switches::default());
             let mut groups = Groups::default();
             groups.update(&physics, &tasks, false);
@@ -292,9 +292,9 @@ mod tests {
             let phase = Phase { code_sketch, ..straight(3000, first) };
             Prepared::new(&machine, &phase).unwrap()
         });
-        let thread = |thread, prepared| Running { thread, prepared, pages: &[] };
+        let thread = |thread, prepared| RunningThread { thread, prepared, pages: &[] };
         let threads = [thread(1, &one), thread(2, &other)];
-        let load = [Load { core: 0, mode: 2, threads: &threads }];
+        let load = [CoreLoad { core: 0, mode: 2, threads: &threads }];
         let tasks = tasks::flatten(&physics, &load, Switches::default());
         let mut groups = Groups::default();
         groups.update(&physics, &tasks, false);

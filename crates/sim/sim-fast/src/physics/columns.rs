@@ -1,41 +1,41 @@
-//! What the fixed point works on: one entry for each task in each column.
+//! The state of the fixed point: one column for each quantity, one row for each running thread.
 //!
 //! # Approach
-//! Columns live from one call to the next. As long as the same threads run
-//! on the same cores, only what changed is computed again; otherwise what is known of
-//! each thread is kept as a [`Memo`] and the columns are laid out anew.
+//! Columns live from one call to the next. As long as the same threads run on the same cores, only what
+//! changed is computed again; otherwise each thread's row is kept as a [`Memo`] and the columns are laid
+//! out anew.
 //!
-//! A core *sleeps* while nothing that its threads notice has changed: it takes no part in rounds,
-//! and what its threads do is as before.
+//! A core *sleeps* while nothing that its threads notice has changed: it takes no part in rounds, and its
+//! threads go on as before.
 //!
-//! Programs come back to their phases: a thread that enters one begins where the last one was that
-//! left it ([`Left`]). That is a start only; whatever follows from it is held against where the
-//! thread is now.
+//! Programs return to their phases: a thread that enters one starts where the last thread was that left
+//! it ([`PhaseMemo`]). That is a starting point only; whatever follows from it is checked against the thread's
+//! environment now.
 //!
-//! A thread that waits keeps what it holds of its caches, less what others bring in there ([`Brought`]):
-//! whatever is brought in takes a line of all threads alike.
+//! A thread that waits keeps its lines in the caches, less what others bring in ([`FillRates`]): each line
+//! that is brought in evicts a line of all threads alike.
 
 use std::collections::BTreeMap;
 
-use super::caches::{self, After, Held, Reaches};
+use super::aitken::Aitken;
+use super::aitken::CLOSE;
+use super::anderson::Anderson;
+use super::caches::{self, After, Occupancy, Reaches};
+use super::core_model::CoreModel;
 use super::domains::Physics;
 use super::groups::Groups;
-use super::local::Local;
+use super::linearization::Linearization;
 use super::memory;
-use super::mixing::Mixing;
 use super::pipeline::{CacheLevel, CoreSharing, Environment};
 use super::rates::{Rates, misses};
-use super::respond::Respond;
-use super::response::Response;
-use super::step::CLOSE;
-use super::step::Step;
+use super::response_table::Summary;
 use super::tasks::{self, Switches, Task};
 use super::window::Outcome;
 
-/// Levels of which it is kept what threads hold.
+/// Levels whose occupancy is kept.
 const KEPT: [CacheLevel; 2] = [CacheLevel::L2, CacheLevel::Last];
 
-/// Of all traffic, what a thread may fetch more or less without effect on others.
+/// The part of all traffic by which a thread's traffic may change without effect on others.
 const LITTLE: f64 = 2e-4;
 
 /// When a call begins.
@@ -47,30 +47,30 @@ pub(crate) enum Moment {
     Same,
 }
 
-/// What is remembered of a thread.
+/// What is kept of a thread from one call to the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Memo {
     core: usize,
     reaches: Reaches,
-    held: Held,
+    held: Occupancy,
     key: Key,
-    left: Left,
+    left: PhaseMemo,
 }
 
-/// What was known of a phase when a thread left it last.
+/// What is kept of a phase from when a thread left it last.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Left {
+pub(super) struct PhaseMemo {
     ipc: f64,
-    response: Response,
+    summary: Summary,
     used: f64,
-    asked: Option<(Environment, Option<Local>)>,
-    /// The last full answer, and where it was asked for.
+    asked: Option<(Environment, Option<Linearization>)>,
+    /// The last full evaluation, and its environment.
     window: Option<(Environment, Outcome)>,
 }
 
 /// Lines that come in per ns and per line that there is room for, by where occupancy is kept
 /// ([`CacheLevel::occupancy_index`]) and the cache.
-pub(super) type Brought = BTreeMap<(usize, usize), f64>;
+pub(super) type FillRates = BTreeMap<(usize, usize), f64>;
 
 /// The cache of a core at a level, where its threads share one, and the lines it holds.
 fn cache(physics: &Physics, core: usize, level: CacheLevel) -> Option<(usize, f64)> {
@@ -79,8 +79,8 @@ fn cache(physics: &Physics, core: usize, level: CacheLevel) -> Option<(usize, f6
 }
 
 impl Memo {
-    /// So many ns have passed in which others brought in so much.
-    pub(super) fn wear(&mut self, physics: &Physics, brought: &Brought, ns: f64) {
+    /// Others have brought in lines for some ns.
+    pub(super) fn wear(&mut self, physics: &Physics, brought: &FillRates, ns: f64) {
         for level in KEPT {
             let Some(slot) = level.occupancy_index() else { continue };
             let Some((cache, _)) = cache(physics, self.core, level) else { continue };
@@ -99,9 +99,9 @@ fn key(task: &Task<'_>) -> Key {
 }
 
 /// Phases that were left.
-pub(super) type Phases = BTreeMap<Key, Left>;
+pub(super) type Phases = BTreeMap<Key, PhaseMemo>;
 
-/// A thread's place and what it does there.
+/// The hardware thread's core, as far as a thread's row depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CoreSlot {
     pub thread: u64,
@@ -132,18 +132,18 @@ pub(super) struct Columns {
     pub ipc: Vec<f64>,
     /// log₂ of each thread's instructions per ns.
     pub fast: Vec<f64>,
-    /// What the environments make of the CPI.
+    /// The CPIs that follow from the environments.
     pub cpi: Vec<f64>,
-    pub steps: Vec<Step>,
-    pub responses: Vec<Response>,
+    pub steps: Vec<Aitken>,
+    pub summaries: Vec<Summary>,
     pub environments: Vec<Environment>,
-    /// The environments to which the responses belong, and what follows nearby.
-    pub asked: Vec<Option<(Environment, Option<Local>)>>,
-    /// The environments in which they were when they took their last steps.
+    /// The environments at which the summaries were evaluated, with their linearizations.
+    pub asked: Vec<Option<(Environment, Option<Linearization>)>>,
+    /// The environments of their last steps.
     pub felt: Vec<Environment>,
     /// The speeds to which the reaches in caches of one core belong.
     pub speeds: Vec<f64>,
-    /// The speeds that other cores reckon with.
+    /// The speeds that other cores assume.
     pub shown: Vec<f64>,
     /// The speeds to which the reaches in caches of several cores belong.
     pub spread: Vec<f64>,
@@ -158,23 +158,23 @@ pub(super) struct Columns {
     pub reaches: Vec<Reaches>,
     /// Bytes that each fetches per instruction.
     pub bytes: Vec<f64>,
-    /// What memory reckons with, 10⁹ bytes per second.
+    /// The traffic that memory assumes, 10⁹ bytes per second.
     pub traffic: Vec<f64>,
-    /// What each takes of what memory offers it, when it was asked for last.
+    /// The share that each takes of what memory offers it, at its last step.
     pub used: Vec<f64>,
-    pub cares: Vec<u32>,
-    pub held: Vec<Held>,
+    pub active: Vec<u32>,
+    pub held: Vec<Occupancy>,
     pub after: Vec<After>,
-    /// The last full answers, and the environments in which they were asked for.
+    /// The last full evaluations, and their environments.
     pub windows: Vec<Option<(Environment, Outcome)>>,
     /// The last rates, and the environments to which they belong.
     pub rates: Vec<Option<(Environment, Rates)>>,
-    /// Are these others than at the end of the last call?
+    /// Have these changed since the end of the last call?
     pub renewed: Vec<bool>,
     /// By core: is it awake, and was it in this call?
     pub awake: Vec<bool>,
     pub stirred: Vec<bool>,
-    /// Answers that were asked for.
+    /// Evaluations of the core model.
     pub answers: u64,
     /// Rounds of cores.
     pub sweeps: u64,
@@ -187,8 +187,8 @@ impl Columns {
     }
 
     /// What the threads of the last call brought in.
-    pub(super) fn brought(&self, physics: &Physics) -> Brought {
-        let mut brought = Brought::new();
+    pub(super) fn brought(&self, physics: &Physics) -> FillRates {
+        let mut brought = FillRates::new();
         for (core_slot, rates) in self.core_slots.iter().zip(&self.rates) {
             let Some((_, rates)) = rates else { continue };
             let misses = [rates.l2_misses, rates.llc_misses];
@@ -222,7 +222,7 @@ impl Columns {
     /// equal share of its core.
     pub(super) fn new<'m>(
         physics: &Physics,
-        respond: &mut dyn Respond,
+        model: &mut dyn CoreModel,
         tasks: &[Task<'_>],
         switches: Switches,
         memo: impl Fn(u64) -> Option<&'m Memo>,
@@ -231,7 +231,7 @@ impl Columns {
         let mut columns = Self {
             core_slots: tasks.iter().map(CoreSlot::of).collect(),
             phases: tasks.iter().map(|task| task.phase.fingerprint).collect(),
-            steps: vec![Step::default(); count],
+            steps: vec![Aitken::default(); count],
             asked: vec![None; count],
             cpi: vec![1.0; count],
             speeds: vec![0.0; count],
@@ -242,7 +242,7 @@ impl Columns {
             filled: vec![[false; 2]; count],
             bytes: vec![0.0; count],
             traffic: vec![0.0; count],
-            cares: tasks.iter().map(|task| respond.cares(task)).collect(),
+            active: tasks.iter().map(|task| model.inputs(task)).collect(),
             after: vec![After::default(); count],
             windows: vec![None; count],
             rates: vec![None; count],
@@ -255,13 +255,13 @@ impl Columns {
                 let (latency, interval) = memory::alone(physics, task);
                 alone.memory_latency = latency * task.ghz;
                 alone.memory_interval = interval * task.ghz;
-                let response = respond.respond(task, &alone);
+                let summary = model.summary(task, &alone);
                 columns.used.push(0.0);
                 columns.held.push([None; 2]);
                 columns.reaches.push(alone.reach);
                 columns.environments.push(alone);
-                columns.ipc.push(1.0 / response.cpi.max(1e-9) / task.peers as f64);
-                columns.responses.push(response);
+                columns.ipc.push(1.0 / summary.cpi.max(1e-9) / task.peers as f64);
+                columns.summaries.push(summary);
                 continue;
             };
             let mut environment = task.pipeline.alone(memo.reaches, 1.0, 1.0);
@@ -271,7 +271,7 @@ impl Columns {
             columns.reaches.push(memo.reaches);
             columns.environments.push(environment);
             columns.ipc.push(memo.left.ipc);
-            columns.responses.push(memo.left.response);
+            columns.summaries.push(memo.left.summary);
             if memo.key == key(task) {
                 columns.asked[index] = memo.left.asked;
                 columns.windows[index] = memo.left.window;
@@ -301,7 +301,7 @@ impl Columns {
     /// changed. Is each thread in the same phase as then?
     pub(super) fn resume(
         &mut self,
-        respond: &mut dyn Respond,
+        model: &mut dyn CoreModel,
         tasks: &[Task<'_>],
         (all, moment): (bool, Moment),
         phases: &mut Phases,
@@ -314,11 +314,11 @@ impl Columns {
                 let before = (self.phases[index], task.core_type, task.mode, task.pipeline.sharing);
                 phases.insert(before, self.left(index));
                 self.phases[index] = task.phase.fingerprint;
-                self.cares[index] = respond.cares(task);
+                self.active[index] = model.inputs(task);
                 self.enter(index, phases.get(&key(task)));
                 self.note_speed(task, index);
             }
-            self.steps[index] = Step::default();
+            self.steps[index] = Aitken::default();
             let after = &mut self.after[index];
             let shifted = std::mem::take(&mut after.shifted).contains(&true);
             let changes = shifted || after.changing.contains(&true);
@@ -338,10 +338,10 @@ impl Columns {
     }
 
     /// What is known of the phase that a thread is in.
-    fn left(&self, index: usize) -> Left {
-        Left {
+    fn left(&self, index: usize) -> PhaseMemo {
+        PhaseMemo {
             ipc: self.ipc[index],
-            response: self.responses[index],
+            summary: self.summaries[index],
             used: self.used[index],
             asked: self.asked[index],
             window: self.windows[index],
@@ -349,7 +349,7 @@ impl Columns {
     }
 
     /// Enters a phase, of which so much is known.
-    fn enter(&mut self, index: usize, known: Option<&Left>) {
+    fn enter(&mut self, index: usize, known: Option<&PhaseMemo>) {
         self.rates[index] = None;
         let Some(left) = known else {
             self.asked[index] = None;
@@ -357,7 +357,7 @@ impl Columns {
             return;
         };
         self.ipc[index] = left.ipc;
-        self.responses[index] = left.response;
+        self.summaries[index] = left.summary;
         self.used[index] = left.used;
         self.asked[index] = left.asked;
         self.windows[index] = left.window;
@@ -388,7 +388,7 @@ impl Columns {
         missed
     }
 
-    /// Do other cores reckon with about the speed and the traffic that each thread has?
+    /// Do the speed and the traffic that other cores assume agree with those of each thread?
     pub(super) fn agrees(&self, tasks: &[Task<'_>], groups: &Groups) -> bool {
         let alone = groups.of_several().next().is_none();
         let little = LITTLE * self.traffic.iter().sum::<f64>();
@@ -400,22 +400,22 @@ impl Columns {
         })
     }
 
-    /// Shows other cores what each thread does; by `mixing` they are to expect what will be.
-    pub(super) fn show(&mut self, mixing: Option<&mut Mixing>) {
-        match mixing {
+    /// Shows other cores what each thread does, extrapolated by `anderson`.
+    pub(super) fn show(&mut self, anderson: Option<&mut Anderson>) {
+        match anderson {
             None => self.shown.clone_from(&self.fast),
-            Some(mixing) => {
+            Some(anderson) => {
                 let missing = self.fast.iter().zip(&self.shown).map(|(now, shown)| now - shown);
                 let missing: Vec<f64> = missing.collect();
-                mixing.step(&mut self.shown, &missing);
+                anderson.step(&mut self.shown, &missing);
             }
         }
     }
 }
 
-/// What a thread still holds of its caches. One that came from elsewhere holds
-/// nothing, unless its caches came with it.
-fn still_held(physics: &Physics, task: &Task<'_>, switches: Switches, memo: &Memo) -> Held {
+/// The lines that a thread still has in its caches. One that migrated has
+/// none, unless its caches are private.
+fn still_held(physics: &Physics, task: &Task<'_>, switches: Switches, memo: &Memo) -> Occupancy {
     let place =
         |core: usize, level: CacheLevel| cache(physics, core, level).map(|(cache, _)| cache);
     KEPT.map(|level| {

@@ -1,24 +1,23 @@
-//! What threads of one core leave each other of slots, ports, queues and predictor.
+//! How the threads of a core share its front end, ports, queues and branch predictor.
 //!
 //! # Approach
-//! The front end, ports and queues are shared max-min ([`offers`]): of the front end, which
-//! serves one thread a cycle, a thread demands the cycles that its fetch groups or its
-//! micro-ops take, those of wrong paths too; of a group of ports the cycles for which it
-//! takes them; of a queue the entries that it holds on average (entries ·
-//! cycles per instruction · IPC). A queue that is split leaves a thread its part,
-//! a capped one no more than the cap. The predictor is divided by the threads that
-//! run. Ports of which each thread has one of its own are not shared.
+//! Front end, ports and queues are shared max-min fairly ([`offers`]). Of the front end, which serves one
+//! thread per cycle, a thread demands the cycles that its fetch groups or its micro-ops take, those of
+//! wrong paths included; of a group of ports the cycles for which it occupies them; of a queue the
+//! entries that it occupies on average (entries · cycles per instruction · IPC). A partitioned queue
+//! gives a thread its partition, a capped one no more than the cap. The predictor is divided by the
+//! threads that run. Ports of which each thread has its own are not shared.
 //!
-//! *Halves*: a core that divides its threads among two halves gives every other one to each, in the order
-//! of their hardware threads. Those of a half share it, and no others; what is not halved all
-//! share. So it matters which threads share a half; of three threads one has a half for itself.
+//! *Halves*: a core that divides its threads between two halves gives every other one to each, in the
+//! order of their hardware threads. A half is shared by its own threads alone; what is not halved is
+//! shared by all. So it matters which threads share a half; of three threads one has a half to itself.
 //!
 //! # Properties
 //! `threads_of_a_half_meet_each_other_only`; those of the whole are in [`physics`](super).
 
+use super::max_min_fair::offers;
 use super::pipeline::{Environment, FIRST_ENTRIES, FIRST_PORT, GROUPS, STRUCTURES};
-use super::response::Response;
-use super::shares::offers;
+use super::response_table::Summary;
 use super::tasks::{Switches, Task};
 use crate::description::MOST_THREADS;
 
@@ -33,7 +32,7 @@ struct Coupling {
 }
 
 impl Coupling {
-    /// Every so manieth of so many threads, in the order of their hardware threads.
+    /// Every `step`-th of the threads, in the order of their hardware threads.
     fn of(peers: usize, first: usize, step: usize) -> Self {
         let (mut members, mut count) = ([0; MOST], 0);
         for (slot, member) in members.iter_mut().zip((first..peers).step_by(step)) {
@@ -58,7 +57,7 @@ impl Coupling {
         &self.members[..self.count.min(MOST)]
     }
 
-    /// What is offered to each, max-min, in the order of the members; others are left at 0.
+    /// The max-min fair offer to each, in the order of the members; 0 for others.
     fn offered(&self, capacity: f64, demand: impl Fn(usize) -> f64) -> [f64; MOST] {
         let (mut demands, mut shares) = ([0.0; MOST], [0.0; MOST]);
         let members = self.members();
@@ -68,14 +67,14 @@ impl Coupling {
     }
 }
 
-/// Sets what the threads of one core leave each other. `cares`: inputs that
-/// do anything to any of them, one bit each; the others are left alone.
+/// Sets the shares of each thread of a core. `active`: inputs that
+/// affect any of them, one bit each; the others are left alone.
 pub fn set(
     tasks: &[Task<'_>],
     ipc: &[f64],
-    responses: &[Response],
+    summaries: &[Summary],
     switches: Switches,
-    cares: u32,
+    active: u32,
     environments: &mut [Environment],
 ) {
     let peers = tasks.len();
@@ -91,17 +90,17 @@ pub fn set(
     let (halves, all) = (Coupling::halves(peers), Coupling::all(peers));
     let meetings = |halved: bool| if halved { &halves[..] } else { &all[..] };
     for coupling in meetings(core.halved) {
-        let turns = coupling.offered(1.0, |thread| responses[thread].front * ipc[thread]);
+        let turns = coupling.offered(1.0, |thread| summaries[thread].front * ipc[thread]);
         for (thread, share) in coupling.members().iter().zip(turns) {
             environments[*thread].dispatch = share * core.width;
         }
         for group in 0..GROUPS {
             let ports = core.group_size(group);
-            let cared = cares >> (FIRST_PORT + group) & 1 == 1;
-            if !cared || ports == 0.0 || core.private_groups[group] {
+            let is_active = active >> (FIRST_PORT + group) & 1 == 1;
+            if !is_active || ports == 0.0 || core.private_groups[group] {
                 continue;
             }
-            let demand = |thread: usize| responses[thread].port_cycles[group] * ipc[thread];
+            let demand = |thread: usize| summaries[thread].port_cycles[group] * ipc[thread];
             for (thread, share) in coupling.members().iter().zip(coupling.offered(ports, demand)) {
                 environments[*thread].ports[group] = share / ports;
             }
@@ -109,12 +108,12 @@ pub fn set(
     }
     for queue in 0..STRUCTURES {
         let room = core.rooms[queue];
-        let cared = cares >> (FIRST_ENTRIES + queue) & 1 == 1;
-        if !cared || !room.shared {
+        let is_active = active >> (FIRST_ENTRIES + queue) & 1 == 1;
+        if !is_active || !room.shared {
             continue;
         }
         for coupling in meetings(room.halved) {
-            let demand = |thread: usize| responses[thread].held[queue] * ipc[thread];
+            let demand = |thread: usize| summaries[thread].held[queue] * ipc[thread];
             for (thread, share) in
                 coupling.members().iter().zip(coupling.offered(room.total, demand))
             {

@@ -1,16 +1,16 @@
-//! The machine as threads share it: pipelines, caches, memory.
+//! The machine as its threads share it: pipelines, caches, memory.
 //!
 //! # Approach
-//! [`Physics`] is made once from a description: per core its type, clock, node,
-//! and for each [`CacheLevel`] the instance of the cache that it uses. Two threads share
-//! a cache if they name the same instance.
+//! [`Physics`] is made once from a description: for each core its type, clock and node, and for each
+//! [`CacheLevel`] the cache instance that it uses. Two threads share a cache if their cores name the same
+//! instance.
 
 use symbiont_topology::NodeId;
 
 use super::pipeline::{CacheLevel, CoreSharing, Pipeline, REACHES};
 use crate::description::{CoreType, Description, Scope};
 
-/// Queueing is taken no worse than at this utilisation by others: threads with few misses in
+/// Utilisation by others is capped at this for queueing: threads with few misses in
 /// flight each cannot queue for longer.
 pub const BUSIEST: f64 = 0.9;
 
@@ -56,7 +56,7 @@ pub struct CoreTypePlace {
     pub caches: [SharedBy; REACHES],
 }
 
-/// How many share a cache.
+/// How many threads share a cache.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SharedBy {
     /// Lines or pages it holds.
@@ -103,7 +103,7 @@ impl MemoryPlace {
         f64::max(line / self.link, line * written / self.link_write)
     }
 
-    /// The longest mean latency that can be met, ns: remote, with full queues.
+    /// The longest mean latency there can be, ns: remote, with full queues.
     #[must_use]
     pub fn longest(&self, line: f64) -> f64 {
         let queue = |bandwidth: f64| line / bandwidth * BUSIEST / (2.0 * (1.0 - BUSIEST));
@@ -113,7 +113,7 @@ impl MemoryPlace {
     }
 }
 
-/// A described machine, ready to be solved.
+/// A described machine, as the fixed point sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Physics {
     /// By core of the topology.
@@ -129,7 +129,7 @@ pub struct Physics {
 }
 
 impl Physics {
-    /// Reads off a description what threads share.
+    /// Of a described machine.
     #[must_use]
     pub fn new(machine: &Description) -> Self {
         let topology = &machine.topology;
@@ -142,7 +142,7 @@ impl Physics {
             let core_type =
                 machine.core_types.iter().position(|core_type| core_type.kind == core.kind);
             let core_type = core_type.unwrap_or_default();
-            let place = Place {
+            let place = CorePosition {
                 core: index,
                 first: topology.cores().iter().position(|c| c.kind == core.kind).unwrap_or(index),
                 llc: topology.cores().iter().position(|c| c.llc == core.llc).unwrap_or(index),
@@ -216,14 +216,14 @@ fn core_type_place(cores: &[CorePlace], core_type: usize, threads: f64) -> CoreT
 
 /// A core among others: its index, the first of its type, the first of its LLC domain.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct CorePosition {
     core: usize,
     first: usize,
     llc: usize,
 }
 
 /// The instances that a core uses, by level.
-fn caches(core_type: &CoreType, place: Place) -> [Instance; REACHES] {
+fn caches(core_type: &CoreType, place: CorePosition) -> [Instance; REACHES] {
     let instance = |lines: u64, scope| {
         let shared = match scope {
             Scope::Thread => None,

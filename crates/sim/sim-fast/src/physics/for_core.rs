@@ -1,14 +1,14 @@
-//! What a phase is on one core type.
+//! A phase prepared for one core type.
 //!
 //! # Approach
-//! Histograms of the profile become footprints, and its micro-traces become operations, as the lines and the
-//! prefetcher of the core type have them.
+//! The profile's histograms become footprints and its micro-traces become operations, by the line sizes
+//! and the prefetcher of the core type.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use symbiont_profile::{CodeSketch, OpClass, PREDICTORS, Phase};
 
-use super::footprint::{Footprint, Stream};
+use super::aet::{Footprint, Stream};
 use super::pipeline::{CacheLevel, REACHES};
 use super::trace::Trace;
 use crate::description::CoreType;
@@ -49,9 +49,9 @@ pub struct ForCore {
     pub ops: f64,
     /// Distinct lines, pages or streams of each [`CacheLevel`].
     pub footprints: [Footprint; REACHES],
-    /// Lines that the prefetcher brings in vain; they are in those of the L2 and the last level.
+    /// Useless prefetches; they are in the footprints of the L2 and the last level, too.
     pub overshoot: Footprint,
-    /// Distinguishes phases: what is equal has equal ones.
+    /// Identifies the phase: equal phases have equal ones.
     pub fingerprint: u64,
     /// Which lines of code it touches.
     pub code: CodeSketch,

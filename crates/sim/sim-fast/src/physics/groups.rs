@@ -1,13 +1,12 @@
 //! Which threads share which cache, core by core.
 //!
 //! # Approach
-//! Most caches are those of one core; some several cores share. The fixed point settles each core
-//! by itself as far as it can, so the groups of a core lie next to each other, and those of
-//! several cores after them all.
+//! Most caches belong to one core, some to several. The fixed point settles each core by itself as far as
+//! it can, so the groups of a core lie next to each other, and those of several cores behind them.
 //!
 //! # Properties
-//! Each thread is in one group of each level; a group is a core's own if no other core's threads
-//! are in it (`groups_hold_all_threads_once_for_each_level`).
+//! Each thread is in one group of each level; a group is a core's own if no other core's threads are in
+//! it (`groups_hold_all_threads_once_for_each_level`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -115,7 +114,7 @@ mod tests {
     use super::*;
     use crate::description::Description;
     use crate::physics::prepared::Prepared;
-    use crate::physics::tasks::{Load, Running, Switches};
+    use crate::physics::tasks::{CoreLoad, RunningThread, Switches};
 
     #[test]
     fn groups_hold_all_threads_once_for_each_level() {
@@ -124,8 +123,9 @@ mod tests {
             let physics = Physics::new(&machine);
             let profile = test_support::cache_resident();
             let prepared = Prepared::new(&machine, &profile.phases[0]).unwrap();
-            let running = vec![Running { thread: 1, prepared: &prepared, pages: &[] }; threads];
-            let load = |core| Load { core, mode: threads as u32, threads: &running };
+            let running =
+                vec![RunningThread { thread: 1, prepared: &prepared, pages: &[] }; threads];
+            let load = |core| CoreLoad { core, mode: threads as u32, threads: &running };
             // Neither the first core nor neighbours only.
             let loads: Vec<_> = [1, 2, 5, 7].into_iter().map(load).collect();
             let tasks = tasks::flatten(&physics, &loads, Switches::default());

@@ -1,15 +1,14 @@
 //! Memory and the links between nodes: bandwidth and queueing.
 //!
 //! # Approach
-//! A node's memory is a server of lines: it reads so much, writes so much, and both together
-//! so much, each a limit of its own; so is the link between two nodes. Its
-//! queue, that of the busiest limit, as a thread finds it is made by the others only: S·ρ/(2(1 − ρ)), S the
-//! time of one line, ρ the share of time that others keep it busy (M/D/1); a
-//! thread's own requests queue in the window model. Bandwidth is shared max-min: a
-//! thread that wants more than it is offered gets its requests granted at that rate.
-//! What a thread takes shows its demand only while it takes less than it was offered; one that
-//! takes nearly all is taken to want much more ([`wanted`]), or all would
-//! reach for what none of them takes yet, and swing.
+//! The memory of a node is a server of lines with three limits: reads, writes, and both together; so is
+//! the link between two nodes. A thread's request waits for those of the others, at the busiest limit, as
+//! in an M/D/1 queue: S·ρ/(2(1 − ρ)), with S the time of one line and ρ the share of time for which others
+//! keep the server busy; a thread's own requests queue in the window model. Bandwidth is shared max-min
+//! fairly ([`max_min_fair`]): a thread that wants more than its offer gets its requests granted at that
+//! rate. What a thread takes is its demand only while that is less than its offer; one that takes nearly
+//! all of it is assumed to want much more ([`wanted`]). Otherwise all threads would reach for
+//! what none of them takes yet, and oscillate.
 //!
 //! # Terms and units
 //! Traffic: 10⁹ bytes per second. Times: ns.
@@ -17,8 +16,8 @@
 use std::ops::Range;
 
 use super::domains::{BUSIEST, Physics};
+use super::max_min_fair;
 use super::pipeline::Environment;
-use super::shares;
 use super::tasks::Task;
 
 /// Mean wait of a request of so many bytes, others keeping the server busy.
@@ -26,7 +25,7 @@ fn wait(bytes: f64, bandwidth: f64, busy: f64) -> f64 {
     bytes / bandwidth * busy / (2.0 * (1.0 - busy))
 }
 
-/// What a thread wants that takes `taken`, and so the share `used` of what it was
+/// The demand of a thread that takes `taken`, which is the share `used` of what it was
 /// offered.
 #[must_use]
 pub fn wanted(taken: f64, used: f64) -> f64 {
@@ -44,7 +43,7 @@ pub fn share(task: &Task<'_>, node: usize) -> f64 {
     }
 }
 
-/// What a thread sees alone: latency, and time between two lines, ns.
+/// Memory as a thread sees it alone: latency, and time between two lines, ns.
 pub fn alone(physics: &Physics, task: &Task<'_>) -> (f64, f64) {
     let place = &physics.memory;
     let (line, written) = (f64::from(task.pipeline.line), task.facts.written);
@@ -89,12 +88,12 @@ impl User {
 /// A node's memory, or a link.
 #[derive(Debug, Clone, PartialEq)]
 struct Server {
-    /// What it reads, writes, and does of both at most.
+    /// Limits of reads, writes, and both together.
     ways: [f64; 3],
     users: Range<usize>,
 }
 
-/// Memory and links as the threads use them. Its room is kept from call to call.
+/// Memory and links as the threads use them; its buffers are reused from call to call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Memory {
     /// Those that are in use.
@@ -184,7 +183,7 @@ impl Memory {
                 demands.extend(users.iter().map(|user| wants[user.task] * user.bytes(way)));
                 let takes = |user: &User| traffic[user.task] * user.bytes(way);
                 let total: f64 = users.iter().map(takes).sum();
-                shares::offers(bandwidth, demands, offers);
+                max_min_fair::offers(bandwidth, demands, offers);
                 for ((user, busy), offer) in users.iter().zip(&mut *busy).zip(&*offers) {
                     let others = (total - takes(user)) / bandwidth;
                     *busy = busy.max(others.clamp(0.0, BUSIEST));

@@ -1,17 +1,15 @@
-//! What a thread holds of a cache while that still changes.
+//! The occupancy of a cache while it changes.
 //!
 //! # Approach
-//! After a migration or with a new co-runner a thread does not have at once what it
-//! will have. A cache with least-recently-used replacement keeps what was used in the last T
-//! instructions, T the steady reach; so a thread that begins with less *grows* by what it
-//! touches: its reach rises by the instructions that it executes, until it is T, and
-//! misses meanwhile are the lines that it fetches. A thread that holds more than its steady
-//! part *shrinks* to it as others fill the cache: o(t + Δ) = o∞ + (o − o∞)·e^(−kΔ), k the misses
-//! of all sharers per line of the cache.
+//! After a migration, or with a new co-runner, a thread does not have its steady share of a cache at
+//! once. A cache with least-recently-used replacement keeps what was used in the last T instructions, T
+//! the steady reach. So a thread with less *fills* its share by what it touches: its reach rises by the
+//! instructions that it executes until it is T, and until then it misses the lines that it fetches. A
+//! thread with more than its steady share *decays* towards it as others fill the cache:
+//! o(t + Δ) = o∞ + (o − o∞)·e^(−kΔ), k the misses of all sharers per line of the cache.
 //!
-//! Over a span the mean counts: the reach with which as much is missed. Where what is fetched until
-//! all is steady is negligible compared with what is missed in the whole span, that is the steady
-//! reach; it is not sought then.
+//! Over a span the mean counts: the reach with the same misses. Where what is still to be fetched is
+//! negligible against all misses of the span, that is the steady reach and is not sought.
 //!
 //! # Terms and units
 //! Lines; ns; reaches are log₂ of instructions.
@@ -20,22 +18,22 @@
 //! `a_cold_thread_misses_what_it_fetches`, `two_spans_are_one`,
 //! `what_is_too_much_decays`, `what_has_no_effect_is_not_sought`.
 
-use super::footprint::Footprint;
+use super::aet::Footprint;
 
-/// Differences of occupancy that matter, as a share of the steady part.
+/// Smallest significant difference of occupancies, as a share of the steady one.
 const NOTABLE: f64 = 0.005;
 /// More misses that have no effect: as a share of all of them, and per instruction.
 const UNNOTICED: (f64, f64) = (1e-3, 1e-6);
 
-/// Does it matter whether a thread holds so many lines or so many?
+/// Is the difference between two occupancies significant?
 pub fn is_notable(before: f64, after: f64) -> bool {
     (before - after).abs() > NOTABLE * before.max(after)
 }
 
 /// A thread's part of a cache, over a span.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Part {
-    /// The reach that counts.
+pub struct CacheShare {
+    /// The mean reach.
     pub reach: f64,
     /// Lines at the end.
     pub held: f64,
@@ -43,9 +41,9 @@ pub struct Part {
     pub changing: bool,
 }
 
-/// A thread and the cache that it comes to.
+/// A thread that starts with another occupancy than its steady one.
 #[derive(Debug, Clone, Copy)]
-pub struct Filling<'a> {
+pub struct Transient<'a> {
     /// What it touches.
     pub footprint: &'a Footprint,
     /// Lines that it holds at the beginning.
@@ -56,26 +54,26 @@ pub struct Filling<'a> {
     pub speed: f64,
 }
 
-impl Filling<'_> {
+impl Transient<'_> {
     /// After `span` ns. `refill` gives the part of the cache's lines that all sharers replace per
     /// ns, if that matters.
     #[must_use]
-    pub fn over(&self, span: f64, refill: impl FnOnce() -> f64) -> Part {
+    pub fn over(&self, span: f64, refill: impl FnOnce() -> f64) -> CacheShare {
         let Self { footprint, before, steady, .. } = *self;
         let part = footprint.lines(steady);
         if (before - part).abs() <= NOTABLE * part {
-            return Part { reach: steady, held: part, changing: false };
+            return CacheShare { reach: steady, held: part, changing: false };
         }
         if before < part { self.grow(part, span) } else { self.shrink(part, span, refill()) }
     }
 
-    fn grow(&self, part: f64, span: f64) -> Part {
+    fn grow(&self, part: f64, span: f64) -> CacheShare {
         let Self { footprint, before, steady, speed } = *self;
         let instructions = (speed.exp2() * span).max(1.0);
         let (long, missed) = (steady.exp2(), footprint.misses(steady));
         let unnoticed = (UNNOTICED.0 * missed + UNNOTICED.1) * instructions;
         if long <= instructions && part - before <= unnoticed {
-            return Part { reach: steady, held: part, changing: false };
+            return CacheShare { reach: steady, held: part, changing: false };
         }
         let from = if before > 0.0 { footprint.reach(before).exp2() } else { 0.0 };
         let grown = (long - from).clamp(0.0, instructions);
@@ -84,10 +82,10 @@ impl Filling<'_> {
         let later = missed * (instructions - grown);
         let reach = footprint.reach_with_misses((fetched + later) / instructions);
         let changing = (held - part).abs() > NOTABLE * part;
-        Part { reach: reach.min(steady), held, changing }
+        CacheShare { reach: reach.min(steady), held, changing }
     }
 
-    fn shrink(&self, part: f64, span: f64, refill: f64) -> Part {
+    fn shrink(&self, part: f64, span: f64, refill: f64) -> CacheShare {
         let (mean, held) = relax(self.before, part, refill, span);
         let changing = (held - part).abs() > NOTABLE * part;
         let reach = if mean - part <= NOTABLE * part {
@@ -95,7 +93,7 @@ impl Filling<'_> {
         } else {
             self.footprint.reach(mean).max(self.steady)
         };
-        Part { reach, held, changing }
+        CacheShare { reach, held, changing }
     }
 }
 
@@ -113,7 +111,7 @@ fn relax(now: f64, end: f64, rate: f64, span: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::physics::footprint::Stream;
+    use crate::physics::aet::Stream;
     use symbiont_profile::{ReuseBin, ReuseHistogram};
 
     /// An access in two instructions, each line again after 4096 accesses.
@@ -123,11 +121,11 @@ mod tests {
         Footprint::new(&[&Stream::new(&histogram, 1_000_000)])
     }
 
-    fn filling(footprint: &Footprint, before: f64) -> Filling<'_> {
-        Filling { footprint, before, steady: 20.0, speed: 0.0 }
+    fn filling(footprint: &Footprint, before: f64) -> Transient<'_> {
+        Transient { footprint, before, steady: 20.0, speed: 0.0 }
     }
 
-    fn over(filling: &Filling<'_>, span: f64) -> Part {
+    fn over(filling: &Transient<'_>, span: f64) -> CacheShare {
         filling.over(span, || 1e-4)
     }
 
@@ -165,7 +163,7 @@ mod tests {
         let span = 1e6;
         let few = 0.5e-3 * missed * span;
         for (missing, sought) in [(few, false), (part, true)] {
-            let filling = Filling { steady: 11.0, ..filling(&footprint, part - missing) };
+            let filling = Transient { steady: 11.0, ..filling(&footprint, part - missing) };
             let soon = over(&filling, span);
             assert!(!soon.changing && (soon.held / part - 1.0).abs() < 1e-6);
             assert_eq!(soon.reach < 11.0, sought, "{missing} of {part}: {soon:?}");
@@ -177,7 +175,7 @@ mod tests {
     #[test]
     fn what_is_too_much_decays() {
         let footprint = footprint();
-        let tight = Filling { steady: 10.0, ..filling(&footprint, 4000.0) };
+        let tight = Transient { steady: 10.0, ..filling(&footprint, 4000.0) };
         let (soon, late) = (over(&tight, 1000.0), over(&tight, 1e6));
         assert!(soon.held < 4000.0 && soon.held > late.held && soon.reach > late.reach);
         assert!((late.held / footprint.lines(10.0) - 1.0).abs() < 0.01);

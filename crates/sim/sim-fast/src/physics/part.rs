@@ -1,24 +1,23 @@
-//! A few micro-traces that stand for all of a phase.
+//! A few micro-traces that represent a whole phase.
 //!
 //! # Problem
-//! A table asks the window model hundreds of times, many of them only to learn that two inputs
-//! together do no more than each alone. For that, an estimate is enough.
+//! A table runs the window model hundreds of times, often only to learn that two inputs together do no
+//! more than each alone. An estimate is enough for that.
 //!
 //! # Approach
-//! Each run of all micro-traces gives the cycles of each. So after some runs in environments that
-//! differ much, those few are known whose cycles per instruction follow those of all
-//! best: the sum of squares of the relative differences is least. One after the other is added,
-//! then swapped while that helps.
+//! Each run of all micro-traces yields the cycles of each. After some runs in very different
+//! environments, those few are known whose cycles per instruction follow those of all best: the sum of
+//! squares of the relative differences is least. They are found greedily, then by swaps while these help.
 //!
 //! # Properties
-//! - A piece that is like all is found (`the_piece_that_is_like_all_is_found`); pieces that
+//! - The piece that behaves like all of them is found (`the_piece_that_is_like_all_is_found`); pieces that
 //!   differ are taken together (`pieces_that_differ_are_taken_together`).
 
 /// Most exchanges.
 const EXCHANGES: usize = 20;
 
-/// Chooses `count` of the pieces. `instructions` of each piece; `runs`: in each, the cycles
-/// of each piece. The places of the chosen ones come in rising order.
+/// Chooses `count` pieces. `instructions`: of each piece; `runs`: of each run, the cycles
+/// of each piece. Returns their indices in ascending order.
 #[must_use]
 pub fn choose(instructions: &[f64], runs: &[Vec<f64>], count: usize) -> Vec<usize> {
     let all = instructions.len();

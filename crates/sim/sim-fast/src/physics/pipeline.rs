@@ -1,19 +1,18 @@
-//! One core as one of its threads sees it, in a given SMT mode.
+//! A core as one of its threads sees it, in a given SMT mode.
 //!
 //! # Problem
-//! The window model needs a core's figures as one thread sees them: what is
-//! split is split already, and what is shared can be given a size.
+//! The window model needs a core's parameters from the view of one thread: partitioned resources already
+//! divided, and shared ones of adjustable size.
 //!
 //! # Approach
-//! [`Pipeline`] is fixed by the core type, the SMT mode and whether others run there; [`Environment`]
-//! is what co-runners change: shares of slots, ports and structures, the reach
-//! of the caches, and memory. The environment of a thread that is alone in this
-//! mode is [`Pipeline::alone`]: throttled ST.
+//! [`Pipeline`] is fixed by the core type, the SMT mode and whether others run there; [`Environment`] is
+//! what co-runners change: shares of slots, ports and structures, the reach of the caches, and memory.
+//! The environment of a thread that is alone in this mode is [`Pipeline::alone`]: throttled ST.
 //!
 //! # Terms and units
-//! Times are cycles of this core. *Share of a port*: fraction of the cycles in
-//! which the thread may start something there. *Reach*: the longest reuse time,
-//! in instructions of the thread (as log₂), after which a line is still cached.
+//! Times are cycles of this core. *Share of a port*: fraction of the cycles in which the thread may issue
+//! there. *Reach*: the longest reuse time, in instructions of the thread (as log₂), after which a line
+//! is still cached.
 
 use symbiont_profile::{OpClass, Prediction, PredictorSize};
 
@@ -26,7 +25,7 @@ pub const STRUCTURES: usize = 6;
 /// Caches, translation buffers and the table of streams.
 pub const REACHES: usize = 8;
 
-/// What a port does that others do not: the group it is counted in.
+/// The group of a port, by what sets it apart from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// Integer work and branches only.
@@ -54,7 +53,7 @@ pub enum Queue {
     Lq,
     /// Store queue.
     Sq,
-    /// Misses of the L1 data cache in flight.
+    /// Miss registers (MSHRs) of the L1 data cache.
     Mshr,
 }
 
@@ -92,7 +91,7 @@ impl CacheLevel {
         Self::Streams,
     ];
 
-    /// Where its occupancy is kept, if a thread's part of it takes notable time to settle.
+    /// Index of its occupancy, if that takes notable time to become steady.
     #[must_use]
     pub fn occupancy_index(self) -> Option<usize> {
         match self {
@@ -103,7 +102,7 @@ impl CacheLevel {
     }
 }
 
-/// Does a thread have its core for itself?
+/// Is a thread alone on its core?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CoreSharing {
     /// It does.
@@ -127,7 +126,7 @@ pub struct Room {
     pub total: f64,
     /// Most that one thread may hold in this mode.
     pub most: f64,
-    /// What of it a thread keeps to that leaves others their part.
+    /// An even part of it.
     pub even: f64,
     /// Do threads compete for it?
     pub shared: bool,
@@ -321,7 +320,7 @@ impl Pipeline {
         f64::from(if self.halved { all.div_ceil(2) } else { all }.max(1))
     }
 
-    /// What the profile simulated that is nearest to the part of the predictor that each of so many threads has, as
+    /// The simulated predictor of the profile nearest to each thread's part of the core's predictor, as
     /// an index into [`symbiont_profile::PREDICTOR_SIZES`].
     #[must_use]
     pub fn predictor_of(&self, threads: f64) -> usize {
@@ -350,7 +349,7 @@ impl Pipeline {
     }
 }
 
-/// What can be set in an [`Environment`], in order: dispatch, then ports from here,
+/// The inputs of an [`Environment`], in order: dispatch, ports from here on,
 /// queues, reaches, the predictor, memory's latency and interval.
 pub const FIRST_PORT: usize = 1;
 /// See [`FIRST_PORT`].

@@ -1,8 +1,8 @@
-//! A phase made ready for the cores of a machine.
+//! A phase prepared for the cores of a machine.
 //!
 //! # Approach
-//! [`Prepared::new`] makes the phase of each core type ([`ForCore`]), once. What
-//! the window model answers of it is kept per SMT mode when it is first asked for ([`KeptTables`]).
+//! [`Prepared::new`] prepares the phase for each core type ([`ForCore`]), once. The tables of the window
+//! model are kept for each SMT mode when they are first needed ([`KeptTables`]).
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::for_core::{Facts, ForCore};
 use super::pipeline::CoreSharing;
-use super::response::ResponseTable;
+use super::response_table::ResponseTable;
 use crate::description::{Description, MOST_THREADS};
 
 /// SMT modes that are distinguished.
@@ -28,8 +28,8 @@ pub enum PrepareError {
     Empty,
 }
 
-/// What the window model answers of a phase on a core type, by SMT mode, alone and with co-runners, once
-/// it is made.
+/// The tables of a phase on a core type, by SMT mode, alone and with co-runners, once they are
+/// made.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeptTables([[OnceLock<Box<ResponseTable>>; 2]; MODES]);
 
@@ -54,19 +54,19 @@ impl KeptTables {
     }
 }
 
-/// A phase made ready for a machine.
+/// A phase prepared for a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
     /// Per instruction, whatever the core.
     pub facts: Facts,
     /// By the description's core types.
     pub cores: Vec<ForCore>,
-    /// Likewise.
+    /// Tables of the core types, in the same order.
     pub tables: Vec<KeptTables>,
 }
 
 impl Prepared {
-    /// Makes a phase ready for a machine.
+    /// Prepares a phase for a machine.
     ///
     /// # Errors
     /// If the phase is empty or has no micro-traces.
@@ -91,8 +91,8 @@ impl Prepared {
         })
     }
 
-    /// Takes a kept table; one that is there already stays. Returns whether the table
-    /// could be one.
+    /// Adds a kept table unless there is one already. Returns whether the table
+    /// is sound.
     pub fn put_table(
         &self,
         core_type: usize,

@@ -1,6 +1,6 @@
-//! What a thread does per instruction while it runs: what counters read.
+//! What a thread does per instruction while it runs: what performance counters read.
 
-use super::footprint::FOREVER;
+use super::aet::FOREVER;
 use super::memory;
 use super::pipeline::{CacheLevel, Environment, Group};
 use super::tasks::Task;
@@ -39,9 +39,6 @@ pub struct Rates {
     pub fp_divisions: f64,
     /// Cycles for which dividers are busy.
     pub divider_cycles: f64,
-    /// Cycles without a floating-point or vector operation between dispatch and
-    /// issue.
-    pub vector_empty: f64,
     /// Misses of the L1 data cache.
     pub l1d_misses: f64,
     /// Those of them that are loads.
@@ -60,16 +57,10 @@ pub struct Rates {
     pub remote_misses: f64,
     /// Lines written back to memory.
     pub write_backs: f64,
-    /// First-level translation misses of data.
-    pub dtlb_misses: f64,
     /// First-level translation misses of instructions.
     pub itlb_misses: f64,
-    /// Page walks.
-    pub walks: f64,
     /// Cycles from a load to its data from memory, queueing included.
     pub memory_latency: f64,
-    /// Lines that it holds of the L2 and of the last level in the long run.
-    pub holds: [f64; 2],
 }
 
 /// Misses per instruction at a level.
@@ -77,7 +68,7 @@ pub(super) fn misses(task: &Task<'_>, environment: &Environment, level: CacheLev
     task.phase.footprints[level as usize].misses(environment.reach[level as usize])
 }
 
-/// Of the accesses that go on with a stream, the share of which it is not followed any more.
+/// Of the accesses that continue a stream, the share whose stream the prefetcher has forgotten.
 fn forgotten(task: &Task<'_>, environment: &Environment) -> f64 {
     let streams = &task.phase.footprints[CacheLevel::Streams as usize];
     let begun = streams.misses(FOREVER);
@@ -85,7 +76,7 @@ fn forgotten(task: &Task<'_>, environment: &Environment) -> f64 {
     (lost / (streams.accesses() - begun).max(1e-12)).clamp(0.0, 1.0)
 }
 
-/// An answer for an environment near by where the CPI is another: its parts change alike.
+/// An outcome scaled to another CPI.
 pub(super) fn with_cpi(window: &Outcome, cpi: f64) -> Outcome {
     let part = cpi / window.cpi.max(1e-9);
     Outcome {
@@ -101,9 +92,6 @@ impl Rates {
     pub(super) fn new(task: &Task<'_>, environment: &Environment, window: Outcome) -> Self {
         let facts = task.facts;
         let at = |level| misses(task, environment, level);
-        let holds = |level: CacheLevel| {
-            task.phase.footprints[level as usize].lines(environment.reach[level as usize])
-        };
         let memory_ops = (facts.loads + facts.stores).max(1e-12);
         let covered = task.phase.trace.covered * (1.0 - forgotten(task, environment));
         let vain =
@@ -131,7 +119,6 @@ impl Rates {
             fp_packed: facts.fp_packed,
             fp_divisions: facts.fp_divisions,
             divider_cycles: window.port_cycles[Group::Divider as usize],
-            vector_empty: (window.cpi - window.vector_cycles).max(0.0),
             l1d_misses,
             l1d_load_misses: l1d_misses * facts.loads / memory_ops,
             l1i_misses: at(CacheLevel::L1i),
@@ -141,11 +128,8 @@ impl Rates {
             llc_load_misses: wanted * loads * (1.0 - covered),
             remote_misses: llc_misses * (1.0 - memory::share(task, task.node)),
             write_backs: llc_misses * facts.written,
-            dtlb_misses: at(CacheLevel::DataTlb),
             itlb_misses: at(CacheLevel::CodeTlb),
-            walks: at(CacheLevel::Tlb2),
             memory_latency: environment.memory_latency,
-            holds: [holds(CacheLevel::L2), holds(CacheLevel::Last)],
         }
     }
 

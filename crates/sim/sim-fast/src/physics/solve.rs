@@ -1,44 +1,45 @@
-//! What all threads of a machine do to each other: a fixed point.
+//! The fixed point of all threads of a machine.
 //!
 //! # Problem
-//! How fast a thread runs depends on what others leave it, which depends on how
-//! fast they run.
+//! How fast a thread runs depends on what others leave it, which depends on how fast they run.
 //!
 //! # Approach
-//! Two fixed points, one within the other. *Within* a core: guess all IPCs (the last ones of the
-//! thread, where known); from them follow the shares of slots, ports and queues, and the reach of
-//! the caches that are the core's own; from these, by the window model, new IPCs. A part of each
-//! step is taken ([`Step`]), until none exceeds [`CLOSE`](super::step::CLOSE). *Between* cores: from the speeds of all
-//! follow the reach of caches that several cores share, and queueing at memory and links. Few
-//! numbers determine all of that, so a few rounds settle it, by steps that learn from the last ones
-//! (`mixing`).
+//! Two nested fixed points.
 //!
-//! A core takes part in a round only if one of its threads is in another phase, or notices what
-//! cores leave each other by now; the others sleep. So when one thread enters another phase, that
-//! costs rounds of its core and of the threads that notice it in shared caches and at memory.
+//! ```text
+//! repeat at most ROUNDS times                                     between cores
+//!     for each core that is awake, at most SWEEPS times           within a core
+//!         shares of slots, ports, queues; reach of private caches     coupling, caches
+//!         CPI of each thread in its environment                       core_model
+//!         a step of each IPC towards 1/CPI                            aitken
+//!     reach of caches of several cores; queueing at memory, links caches, memory
+//!     a step of the speeds that cores show each other             anderson
+//! until no IPC changes by more than CLOSE
+//! ```
 //!
-//! Only where surroundings have moved far is a table looked up again; nearby, its slopes give the
-//! CPI ([`local`]). Once all has settled, full answers are asked for where they may differ notably
-//! from the last ones, and must be what followed from slopes. What does not settle within [`ROUNDS`]
-//! is used as it is and reported ([`Solution::settled`]).
+//! A core is awake if one of its threads is in another phase or notices what the cores now leave each
+//! other; the others sleep. So a change of phase costs rounds of its own core, and of those threads that
+//! notice it in shared caches and at memory.
+//!
+//! The core model is evaluated only where an environment has moved far; nearby its linearization is used
+//! ([`super::linearization`]). Once all has settled, full evaluations must confirm it wherever they may
+//! differ. What does not settle within [`ROUNDS`] is used as it is and reported ([`Solution::settled`]).
 //!
 //! # Terms and units
 //! *Speed*: log₂ of instructions per ns. *Sweep*: one evaluation of all threads of a core. *Round*:
-//! sweeps of each core that is awake, until it has settled; then of what cores share.
+//! sweeps of each core that is awake, then of what cores share.
 //!
 //! # Properties
-//! - Solved on from where it was, a machine is as if solved anew, over many changes of phase, and
-//!   takes fewer answers (`what_changed_alone_is_solved_again`), whether cores share memory alone
-//!   or in caches too (`cores_that_meet_in_caches_are_solved_on_as_anew`).
-//! - A thread that shares nothing with others is not disturbed by them (`a_thread_that_notices_nothing_sleeps`).
-//! - A phase that comes again takes few answers (`a_phase_that_comes_again_takes_few_answers`).
-//!
-//! [`Step`]: super::step::Step
-//! [`local`]: super::local
+//! - A machine solved on from its last state is as if solved anew, over many changes of phase, and takes
+//!   fewer evaluations (`what_changed_alone_is_solved_again`), whether cores share memory alone or
+//!   caches too (`cores_that_meet_in_caches_are_solved_on_as_anew`).
+//! - A thread that shares nothing is not disturbed by others (`a_thread_that_notices_nothing_sleeps`).
+//! - A phase that returns takes few evaluations (`a_phase_that_comes_again_takes_few_answers`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::anderson::Anderson;
 use super::caches::{self, Span};
 pub(crate) use super::columns::Moment;
 use super::columns::{Columns, Memo, Phases};
@@ -46,12 +47,11 @@ use super::coupling;
 use super::domains::Physics;
 use super::groups::Groups;
 use super::memory::Memory;
-use super::mixing::Mixing;
 use super::pipeline::{CacheLevel, FIRST_REACH};
 use super::rates::Rates;
-use super::tasks::{self, Load, Switches, Task};
+use super::tasks::{self, CoreLoad, Switches, Task};
 
-pub use super::respond::{Direct, Respond, Tables};
+pub use super::core_model::{CoreModel, Direct, Tables};
 
 /// Most rounds.
 pub const ROUNDS: u32 = 16;
@@ -60,7 +60,7 @@ const SWEEPS: u32 = 6;
 /// Change of a speed, in octaves, below which caches are not solved again.
 const STILL: f64 = 2e-3;
 
-/// What is remembered from one call to the next: warm starts and what caches hold.
+/// What is kept from one call to the next: warm starts and cache occupancies.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
     /// Of threads that do not run now.
@@ -69,7 +69,7 @@ pub struct State {
     columns: Columns,
     groups: Groups,
     memory: Memory,
-    mixing: Mixing,
+    anderson: Anderson,
     switches: Switches,
     /// How long the span of the last call was, ns.
     spanned: f64,
@@ -81,7 +81,7 @@ pub struct State {
     pub sweeps: u64,
     /// Calls.
     pub calls: u64,
-    /// Answers that were asked for in all calls.
+    /// Evaluations of the core model in all calls.
     pub answers: u64,
 }
 
@@ -96,7 +96,7 @@ impl State {
         })
     }
 
-    /// Does it matter that the span that was asked for last has another length? A shorter one does where
+    /// Does it matter if the last span has another length? A shorter one does where
     /// what threads hold of their caches changes notably over it, a longer one where that still changes
     /// at its end.
     pub(crate) fn minds(&self, ns: f64) -> bool {
@@ -122,7 +122,7 @@ impl State {
         }
     }
 
-    /// Nothing is known any more of a thread.
+    /// Forgets a thread.
     pub fn forget(&mut self, thread: u64) {
         self.memos.remove(&thread);
         if self.columns.core_slots.iter().any(|core_slot| core_slot.thread == thread) {
@@ -148,14 +148,14 @@ impl Physics {
     /// caches hold meanwhile; none: in the long run.
     pub fn solve(
         &self,
-        respond: &mut dyn Respond,
+        model: &mut dyn CoreModel,
         switches: Switches,
-        loads: &[Load<'_>],
+        loads: &[CoreLoad<'_>],
         span: Option<f64>,
         state: &mut State,
     ) -> Solution {
         let span = (span, Moment::Next);
-        let Settled { rounds, settled } = self.settle(respond, switches, loads, span, state);
+        let Convergence { rounds, settled } = self.settle(model, switches, loads, span, state);
         let rates = state.rates().map(|(thread, rates, _)| (thread, *rates)).collect();
         Solution { rates, rounds, settled }
     }
@@ -164,12 +164,12 @@ impl Physics {
     /// and their phases are the same then. What came out is in [`State::rates`].
     pub(crate) fn settle(
         &self,
-        respond: &mut dyn Respond,
+        model: &mut dyn CoreModel,
         switches: Switches,
-        loads: &[Load<'_>],
+        loads: &[CoreLoad<'_>],
         (span, moment): (Option<f64>, Moment),
         state: &mut State,
-    ) -> Settled {
+    ) -> Convergence {
         let tasks = tasks::flatten(self, loads, switches);
         state.groups.update(self, &tasks, switches.private_caches);
         if moment == Moment::Next {
@@ -182,13 +182,13 @@ impl Physics {
         let mut followed = false;
         if fits {
             let columns = &mut state.columns;
-            followed = columns.resume(respond, &tasks, (all, moment), &mut state.phases) && !all;
+            followed = columns.resume(model, &tasks, (all, moment), &mut state.phases) && !all;
         } else {
             let columns = std::mem::take(&mut state.columns);
             state.memos.extend(columns.memos());
             let memos = &state.memos;
             let memo = |thread| memos.get(&thread);
-            state.columns = Columns::new(self, respond, &tasks, switches, memo);
+            state.columns = Columns::new(self, model, &tasks, switches, memo);
             for task in &tasks {
                 state.memos.remove(&task.thread);
             }
@@ -200,10 +200,10 @@ impl Physics {
             let changed = tasks.iter().enumerate().filter(|(index, _)| state.columns.moved[*index]);
             changed.for_each(|(index, task)| state.memory.change(self, index, task));
         }
-        let State { columns, groups, memory, mixing, .. } = state;
+        let State { columns, groups, memory, anderson, .. } = state;
         let groups = &*groups;
         let call = Call { tasks: &tasks, groups, switches, span };
-        mixing.begin();
+        anderson.begin();
         columns.rouse(groups);
         if fits {
             call.spread(columns);
@@ -217,36 +217,36 @@ impl Physics {
         while !settled && rounds < ROUNDS {
             rounds += 1;
             let stirs = columns.awake.contains(&true);
-            settled = call.within(respond, columns)
+            settled = call.within(model, columns)
                 && followed
                 && columns.agrees(&tasks, groups)
-                && columns.check(respond, &tasks, groups);
+                && columns.check(model, &tasks, groups);
             if settled {
                 break;
             }
             // What follows from a change of phase is no answer to what was shown before.
             if !followed || !stirs {
-                mixing.begin();
+                anderson.begin();
                 columns.show(None);
             } else {
-                columns.show(Some(&mut *mixing));
+                columns.show(Some(&mut *anderson));
             }
             call.between(memory, columns);
             followed = true;
         }
-        call.finish(respond, columns);
+        call.finish(model, columns);
         state.answers += std::mem::take(&mut columns.answers);
         state.sweeps += std::mem::take(&mut columns.sweeps);
         state.calls += 1;
         state.rounds += u64::from(rounds);
         state.unsettled += u64::from(!settled);
-        Settled { rounds, settled }
+        Convergence { rounds, settled }
     }
 }
 
 /// How a fixed point was found.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Settled {
+pub(crate) struct Convergence {
     /// Rounds it took.
     rounds: u32,
     /// Did all IPCs settle?
@@ -264,24 +264,24 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// Settles each core that is awake by itself. Have all of them settled?
-    fn within(&self, respond: &mut dyn Respond, columns: &mut Columns) -> bool {
+    fn within(&self, model: &mut dyn CoreModel, columns: &mut Columns) -> bool {
         for core in 0..self.groups.cores() {
             if columns.awake[core] {
                 columns.stirred[core] = true;
-                columns.awake[core] = !self.settle(respond, core, columns);
+                columns.awake[core] = !self.settle(model, core, columns);
             }
         }
         !columns.awake.contains(&true)
     }
 
-    fn settle(&self, respond: &mut dyn Respond, core: usize, columns: &mut Columns) -> bool {
+    fn settle(&self, model: &mut dyn CoreModel, core: usize, columns: &mut Columns) -> bool {
         (0..SWEEPS).any(|_| {
             self.surroundings(core, columns);
-            columns.ask(respond, self.tasks, self.groups.tasks(core))
+            columns.sweep(model, self.tasks, self.groups.tasks(core))
         })
     }
 
-    /// What the threads of a core leave each other.
+    /// The environments of the threads of a core.
     fn surroundings(&self, core: usize, columns: &mut Columns) {
         let (tasks, range) = (self.tasks, self.groups.tasks(core));
         for index in range.clone() {
@@ -296,12 +296,12 @@ impl Call<'_> {
         if !moves && !fills {
             return;
         }
-        let Columns { moved, filling, cares, speeds, reaches, after, held, .. } = columns;
+        let Columns { moved, filling, active, speeds, reaches, after, held, .. } = columns;
         let wanted = |level: CacheLevel, members: &[usize]| {
             let fills =
                 |member: usize| level.occupancy_index().is_some_and(|at| filling[member][at]);
             members.iter().any(|&member| moved[member] || fills(member))
-                && matters(cares, level, members)
+                && matters(active, level, members)
         };
         let span = Span { ns: self.span, held };
         caches::set(self.groups.of_core(core), tasks, speeds, span, wanted, reaches, after);
@@ -317,13 +317,13 @@ impl Call<'_> {
 
     /// Front end, ports and queues of a core.
     fn share_out(&self, range: Range<usize>, columns: &mut Columns) {
-        let cares = columns.cares[range.clone()].iter().fold(0, |all, own| all | own);
-        let (ipc, responses) = (&columns.ipc[range.clone()], &columns.responses[range.clone()]);
+        let active = columns.active[range.clone()].iter().fold(0, |all, own| all | own);
+        let (ipc, summaries) = (&columns.ipc[range.clone()], &columns.summaries[range.clone()]);
         let environments = &mut columns.environments[range.clone()];
-        coupling::set(&self.tasks[range], ipc, responses, self.switches, cares, environments);
+        coupling::set(&self.tasks[range], ipc, summaries, self.switches, active, environments);
     }
 
-    /// What cores leave each other, by what they show; those that notice that wake.
+    /// The effect of cores on each other, by what they show; those that notice it wake.
     fn between(&self, memory: &mut Memory, columns: &mut Columns) {
         self.spread(columns);
         let Columns { bytes, shown, traffic, used, environments, .. } = columns;
@@ -339,13 +339,13 @@ impl Call<'_> {
         if self.groups.of_several().next().is_none() {
             return;
         }
-        let Columns { shown, spread, filling, cares, reaches, after, held, .. } = &mut *columns;
+        let Columns { shown, spread, filling, active, reaches, after, held, .. } = &mut *columns;
         let wanted = |level: CacheLevel, members: &[usize]| {
             let new = |member: usize| {
                 let fills = level.occupancy_index().is_some_and(|at| filling[member][at]);
                 fills || (shown[member] - spread[member]).abs() > STILL
             };
-            members.iter().any(|&member| new(member)) && matters(cares, level, members)
+            members.iter().any(|&member| new(member)) && matters(active, level, members)
         };
         let span = Span { ns: self.span, held };
         let groups = self.groups.of_several();
@@ -365,9 +365,9 @@ impl Call<'_> {
         }
     }
 
-    /// Reaches that mattered to no speed, and rates.
-    fn finish(&self, respond: &mut dyn Respond, columns: &mut Columns) {
-        let Columns { cares, speeds, reported, filling, reaches, after, held, stirred, .. } =
+    /// Sets the reaches that affect no speed, and the rates.
+    fn finish(&self, model: &mut dyn CoreModel, columns: &mut Columns) {
+        let Columns { active, speeds, reported, filling, reaches, after, held, stirred, .. } =
             &mut *columns;
         filling.iter_mut().zip(&*after).for_each(|(filling, after)| *filling = after.changing);
         let left = |level: CacheLevel, members: &[usize]| {
@@ -375,7 +375,7 @@ impl Call<'_> {
                 let fills = level.occupancy_index().is_some_and(|at| filling[member][at]);
                 fills || is_new(reported[member], speeds[member])
             };
-            !matters(cares, level, members) && members.iter().any(|&member| new(member))
+            !matters(active, level, members) && members.iter().any(|&member| new(member))
         };
         let span = Span { ns: self.span, held };
         for core in (0..self.groups.cores()).filter(|core| stirred[*core]) {
@@ -393,7 +393,7 @@ impl Call<'_> {
                 let known = columns.rates[index].is_some() && !columns.stirred[core];
                 columns.renewed[index] = !known && {
                     caches::hand_over(&columns.reaches[index], &mut columns.environments[index]);
-                    columns.rate(respond, &self.tasks[index], index)
+                    columns.rate(model, &self.tasks[index], index)
                 };
             }
         }
@@ -405,10 +405,10 @@ fn is_new(reported: f64, speed: f64) -> bool {
     reported.is_nan() || (reported - speed).abs() > STILL
 }
 
-/// Does the reach at a level do anything to the speed of any of these? Misses of the last level
+/// Does the reach at a level affect the speed of any of these threads? Misses of the last level
 /// are traffic, and how old lines are there follows from the levels above, so caches always do.
-fn matters(cares: &[u32], level: CacheLevel, members: &[usize]) -> bool {
+fn matters(active: &[u32], level: CacheLevel, members: &[usize]) -> bool {
     let bit = FIRST_REACH + level as usize;
     matches!(level, CacheLevel::L1d | CacheLevel::L1i | CacheLevel::L2 | CacheLevel::Last)
-        || members.iter().any(|&member| cares[member] >> bit & 1 == 1)
+        || members.iter().any(|&member| active[member] >> bit & 1 == 1)
 }

@@ -1,31 +1,29 @@
-//! Sequential streams in a micro-trace, and what a prefetcher makes of them.
+//! Sequential streams in a micro-trace, and which of their accesses a prefetcher covers.
 //!
 //! # Problem
-//! A prefetcher follows so many streams of all threads of a core. Which accesses it covers depends on which
-//! others run there.
+//! A prefetcher follows a limited number of streams, of all threads of a core together. Which accesses it
+//! covers depends on the co-runners.
 //!
 //! # Approach
-//! A *run*: lines that follow each other, up or down, each first touched after the
-//! one before; at least three of them. A prefetcher sees a run at its second line and
-//! from then on asks for two lines at each, until it is so many lines ahead. A run whose
-//! first line is touched before a line of it is due began before the micro-trace.
+//! A *run*: at least three consecutive lines, up or down, each first touched after the one before. A
+//! prefetcher detects a run at its second line and from then on requests two lines at each, until it is
+//! its full distance ahead. A run whose first line is touched sooner than its spacing began before the
+//! micro-trace.
 //!
-//! *Overshoot*: at the end of a run, or of two lines that looked like the beginning of one, what was asked for
-//! ahead of it comes in vain: it takes bandwidth and room in the caches. A run of which a line is still due
-//! when the micro-trace ends goes on.
+//! *Overshoot*: at the end of a run, or of two lines that looked like the start of one, the lines requested
+//! ahead are useless: they cost bandwidth and space in the caches. A run that may still go on when
+//! the micro-trace ends has no overshoot.
 //!
-//! A *slow run* goes on while much else happens: in a micro-trace it touches one line or two, and
-//! its lines are prefetched long before. It shows in the reuse times of larger pieces of
-//! memory. Lines come in pairs of 128 bytes. An access to a line not used for long *opens a pair* if the pair
-//! was not used of late but its page was, and *completes a pair* if the pair was used of late. In runs
-//! both happen equally often. Where data lie scattered, pages have not been used of late;
-//! where they lie scattered within few pages, pairs are rarely completed. So of those that happen
-//! more often as many are taken to be of runs as happen of the others, evenly spread ([`slow_runs`]).
+//! *Slow runs* progress while much else happens: within a micro-trace they touch one line or two, prefetched
+//! long before. They show in the reuse times of larger blocks. Take pairs of lines, 128 bytes. An access to
+//! a line not used for long *opens* a pair if the pair has not been used recently but its page has, and
+//! *completes* it if the pair has. Runs do both equally often; where data are scattered, pages have not been
+//! used recently; where they are scattered within few pages, pairs are rarely completed. So as many of the
+//! more frequent kind as there are of the other are taken to be of runs, spread evenly ([`slow_runs`]).
 //!
-//! *Rests*: a prefetcher that follows all the streams that it has room for forgets the one that was
-//! touched least recently. How long ago the run of a covered access was touched ([`Rested`]) is held against
-//! how far the table of streams reaches, as reuse times are against that of a cache: lines that open a
-//! run ([`begun`]), and those that go on with one, are what is touched there.
+//! *Rests*: a prefetcher whose table is full forgets the least recently touched stream. How long ago the run
+//! of a covered access was touched ([`LastTouch`]) is compared with the reach of the table of streams, as reuse
+//! times are with that of a cache: lines that start a run ([`begun`]) and lines that continue one touch it.
 //!
 //! # Properties
 //! `a_run_is_prefetched_from_its_third_line`, `a_run_that_began_earlier_is_covered`,
@@ -46,7 +44,7 @@ pub const EARLIER: u32 = u32::MAX;
 
 /// How long ago the run of an access was touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rested {
+pub enum LastTouch {
     /// So many operations before it.
     Operations(u32),
     /// As long ago as its pair of lines.
@@ -57,23 +55,23 @@ pub enum Rested {
 
 /// How a prefetch covers an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Covered {
+pub struct Coverage {
     /// How many operations before it that was triggered, or [`EARLIER`].
     pub trigger: u32,
-    /// Since when the run is not followed any more if the table of streams does not reach so far.
-    pub rested: Rested,
+    /// How long ago its stream was touched: it is forgotten if the table of streams does not reach so far.
+    pub rested: LastTouch,
 }
 
 /// Accesses that open a line of a run, by the operation's index.
-pub type Found = HashMap<u32, Covered>;
+pub type CoveredAccesses = HashMap<u32, Coverage>;
 
 /// For each access that opens a line of a run: how its prefetch covers it.
 ///
 /// `accesses`: operation and line, in program order. `ahead`: lines that the
 /// prefetcher runs ahead; 0: there is none.
 #[must_use]
-pub fn triggers(accesses: &[(u32, u64)], ahead: u32) -> Found {
-    let mut found = Found::new();
+pub fn triggers(accesses: &[(u32, u64)], ahead: u32) -> CoveredAccesses {
+    let mut found = CoveredAccesses::new();
     if ahead > 0 {
         let runs = runs(accesses);
         let long = runs.iter().filter(|run| run.len() >= SHORTEST);
@@ -124,19 +122,19 @@ fn spacing(run: &[u32]) -> u32 {
     (run[run.len() - 1] - run[0]) / (run.len() as u32 - 1)
 }
 
-/// Operations that make a run of what was a single line.
+/// Operations that turn a single line into a run.
 pub fn begun(accesses: &[(u32, u64)]) -> impl Iterator<Item = u32> {
     let begins = |run: &Vec<u32>| run[0] > spacing(run);
     runs(accesses).into_iter().filter(begins).map(|run| run[1])
 }
 
-/// Lines that were asked for in vain at the ends of runs: the operation that touched a run's first line,
+/// Useless prefetches at the ends of runs: the operation that touched a run's first line,
 /// and how many.
 ///
 /// `covered`: what is known to be prefetched; `end`: operations of the micro-trace.
 pub fn overshoots(
     accesses: &[(u32, u64)],
-    covered: &Found,
+    covered: &CoveredAccesses,
     end: u32,
     ahead: u32,
 ) -> Vec<(u32, u32)> {
@@ -152,7 +150,7 @@ pub fn overshoots(
 }
 
 /// Triggers of a run's lines, given the operations that touched each first.
-fn cover(run: &[u32], ahead: usize, found: &mut Found) {
+fn cover(run: &[u32], ahead: usize, found: &mut CoveredAccesses) {
     let began_earlier = run[0] <= spacing(run);
     for (place, &index) in run.iter().enumerate() {
         let trigger = match place.checked_sub(ahead) {
@@ -164,15 +162,15 @@ fn cover(run: &[u32], ahead: usize, found: &mut Found) {
         };
         let before = place.checked_sub(1).map(|before| run[before]);
         let rested = before.map_or(spacing(run), |before| index - before);
-        found.insert(index, Covered { trigger, rested: Rested::Operations(rested) });
+        found.insert(index, Coverage { trigger, rested: LastTouch::Operations(rested) });
     }
 }
 
-/// Accesses within which a run goes on: a prefetcher that follows some streams forgets one that rests
+/// Accesses within which a run continues: a prefetcher that follows some streams forgets one that rests
 /// for longer.
 ///
 /// Assumed, for all machines: no description says how long a prefetcher remembers. 2,048 accesses
-/// are those of some thousand instructions. A larger value takes slower runs for prefetched, and more
+/// are those of some thousand instructions. A larger value takes slower runs to be prefetched, and more
 /// lines whose neighbours were used by chance; a smaller one lets runs miss whose loops have long
 /// bodies.
 const OF_LATE: u64 = 1 << 11;
@@ -184,9 +182,9 @@ const OF_LATE: u64 = 1 << 11;
 /// of which a prefetch makes nothing better.
 const FOR_LONG: u64 = 1 << 14;
 
-/// What an access is to a slow run.
+/// The role of an access in a slow run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum PairAccess {
     Opens,
     Completes,
 }
@@ -196,31 +194,33 @@ pub fn for_long(bin: ReuseBin) -> bool {
     bin.shortest().is_none_or(|time| time >= FOR_LONG)
 }
 
-fn step(access: &Access) -> Option<Step> {
+fn step(access: &Access) -> Option<PairAccess> {
     let of_late = |bin: ReuseBin| bin.longest().is_some_and(|time| time <= OF_LATE);
     if !for_long(access.reuse_64) {
         return None;
     }
     if of_late(access.reuse_128) {
-        return Some(Step::Completes);
+        return Some(PairAccess::Completes);
     }
-    (for_long(access.reuse_128) && of_late(access.reuse_page)).then_some(Step::Opens)
+    (for_long(access.reuse_128) && of_late(access.reuse_page)).then_some(PairAccess::Opens)
 }
 
-/// Adds to what is covered in each micro-trace the accesses of slow runs.
-pub fn slow_runs(pieces: &[MicroTrace], found: &mut [Found]) {
+/// Adds the accesses of slow runs to those that are covered in each micro-trace.
+pub fn slow_runs(pieces: &[MicroTrace], found: &mut [CoveredAccesses]) {
     let steps = |piece: &MicroTrace| {
         let steps = piece.ops.iter().zip(0..).filter(|(op, _)| op.class.is_memory());
         let steps = steps.filter_map(|(op, index)| Some((index, step(op.access.as_ref()?)?)));
-        steps.collect::<Vec<(u32, Step)>>()
+        steps.collect::<Vec<(u32, PairAccess)>>()
     };
-    let mut left: Vec<Vec<(u32, Step)>> = pieces.iter().map(steps).collect();
+    let mut left: Vec<Vec<(u32, PairAccess)>> = pieces.iter().map(steps).collect();
     for (steps, found) in left.iter_mut().zip(&*found) {
         steps.retain(|(index, _)| !found.contains_key(index));
     }
     let count = |kind| left.iter().flatten().filter(|(_, step)| *step == kind).count() as f64;
-    let both = count(Step::Opens).min(count(Step::Completes));
-    for (kind, rested) in [(Step::Opens, Rested::Page), (Step::Completes, Rested::Pair)] {
+    let both = count(PairAccess::Opens).min(count(PairAccess::Completes));
+    for (kind, rested) in
+        [(PairAccess::Opens, LastTouch::Page), (PairAccess::Completes, LastTouch::Pair)]
+    {
         let part = both / count(kind).max(1.0);
         let mut due = 0.5;
         for (steps, found) in left.iter().zip(&mut *found) {
@@ -228,7 +228,7 @@ pub fn slow_runs(pieces: &[MicroTrace], found: &mut [Found]) {
                 due += part;
                 if due >= 1.0 {
                     due -= 1.0;
-                    found.insert(*index, Covered { trigger: EARLIER, rested });
+                    found.insert(*index, Coverage { trigger: EARLIER, rested });
                 }
             }
         }
@@ -258,9 +258,9 @@ mod tests {
     /// How many accesses of two equal micro-traces are taken to be of slow runs.
     fn slow(times: &[(u64, u64)]) -> usize {
         let pieces = [loads(times), loads(times)];
-        let mut found = vec![Found::new(); 2];
+        let mut found = vec![CoveredAccesses::new(); 2];
         slow_runs(&pieces, &mut found);
-        found.iter().map(Found::len).sum()
+        found.iter().map(CoveredAccesses::len).sum()
     }
 
     const LONG_AGO: u64 = 1 << 20;
@@ -270,7 +270,8 @@ mod tests {
         let run = [(LONG_AGO, 40), (40, 40)];
         assert_eq!(slow(&run.repeat(10)), 40);
         // What a run in the micro-trace covers is not counted again.
-        let known = Found::from([(1, Covered { trigger: 7, rested: Rested::Operations(7) })]);
+        let known =
+            CoveredAccesses::from([(1, Coverage { trigger: 7, rested: LastTouch::Operations(7) })]);
         let mut found = vec![known.clone()];
         slow_runs(&[loads(&run)], &mut found);
         assert_eq!(found, [known]);
@@ -295,7 +296,7 @@ mod tests {
         let accesses = lines(500, &[7, 8, 9, 10, 11, 12]);
         let found = triggers(&accesses, 3);
         let ages: Vec<_> = accesses.iter().map(|(index, _)| found.get(index).copied()).collect();
-        let of = |trigger| Some(Covered { trigger, rested: Rested::Operations(10) });
+        let of = |trigger| Some(Coverage { trigger, rested: LastTouch::Operations(10) });
         assert_eq!(ages, [None, None, of(10), of(20), of(20), of(30)]);
         assert_eq!(begun(&accesses).collect::<Vec<_>>(), [510]);
     }
@@ -305,23 +306,24 @@ mod tests {
         let accesses = lines(5, &[20, 19, 18, 17]);
         let found = triggers(&accesses, 2);
         let ages = accesses.iter().map(|(index, _)| (found[index].trigger, found[index].rested));
-        let ten = Rested::Operations(10);
+        let ten = LastTouch::Operations(10);
         assert!(ages.eq([(EARLIER, ten), (EARLIER, ten), (20, ten), (20, ten)]));
         assert_eq!(begun(&accesses).count(), 0);
     }
 
     #[test]
     fn what_ends_is_overshot() {
-        let of = |lines: &[(u32, u64)], end| overshoots(lines, &Found::new(), end, 4);
+        let of = |lines: &[(u32, u64)], end| overshoots(lines, &CoveredAccesses::new(), end, 4);
         // Two lines that look like a run, and two runs; the last one goes on.
         let touched = [lines(100, &[40, 41]), lines(200, &[7, 8, 9]), lines(300, &[70, 69])];
         assert_eq!(of(&touched.concat(), 311), [(100, 2), (200, 3)]);
         // One that began earlier has all that it may ask for ahead of it.
         assert_eq!(of(&lines(5, &[20, 19, 18]), 500), [(5, 4)]);
         // Two lines of a slow run are not its end.
-        let slow = Found::from([(110, Covered { trigger: EARLIER, rested: Rested::Pair })]);
+        let slow =
+            CoveredAccesses::from([(110, Coverage { trigger: EARLIER, rested: LastTouch::Pair })]);
         assert!(overshoots(&touched[0], &slow, 500, 4).is_empty());
-        assert!(overshoots(&touched[0], &Found::new(), 500, 0).is_empty());
+        assert!(overshoots(&touched[0], &CoveredAccesses::new(), 500, 0).is_empty());
     }
 
     #[test]

@@ -1,31 +1,27 @@
-//! Tables of a function of many inputs, made of functions of few.
+//! Tables of a function of many inputs, as a sum of functions of few.
 //!
 //! # Problem
-//! The window model answers in a tenth of a millisecond; a simulated quantum of a
-//! thread needs several answers in a microsecond. A grid over twenty inputs is out
-//! of reach.
+//! One run of the window model takes a tenth of a millisecond; a simulated quantum needs several
+//! results per thread within a microsecond. A grid over twenty inputs is out of reach.
 //!
 //! # Approach
-//! Most of what inputs do, they do alone or two or three together (anchored
-//! high-dimensional model representation: Rabitz and Aliş, 1999). Around an
-//! anchor a,
+//! Anchored high-dimensional model representation (cut-HDMR: Rabitz and Aliş, 1999): most of the effect
+//! of the inputs is that of one, two or three of them. Around an anchor a,
 //! f(x) ≈ f(a) + Σ fᵢ(xᵢ) + Σ fᵢⱼ(xᵢ, xⱼ) + Σ fᵢⱼₖ(xᵢ, xⱼ, xₖ),
-//! where a term is what its inputs do together beyond what fewer of them do, and so is 0
-//! wherever one of them is at the anchor. Inputs that do nothing at the anchor and at some
-//! corners are left out; a term over several inputs is made where the corners show that
-//! it does something, and refined while finer values differ from interpolated ones. To
-//! learn that most do nothing together, quick answers are enough ([`function::Effort`]). What answers
-//! jitter by is taken out of the anchor's, and is nothing that inputs do together (`jitter`).
-//! What is tabulated is a vector; its first element steers all that.
+//! where a term is what its inputs do together beyond what fewer of them do, hence 0 wherever one of them
+//! is at the anchor. Inputs without effect at the anchor and at some corners are left out; a term
+//! of several inputs is made where the corners show an effect, and refined while finer values differ from
+//! interpolated ones. Quick, approximate runs suffice to learn that most have none
+//! ([`function::Effort`]). The jitter of single results is removed from the anchor's, and is not taken for
+//! an interaction (`jitter`). The tabulated function is a vector; its first element steers all that.
 //!
 //! # Terms and units
-//! *Coordinate*, *position*: see [`axis`]. *Tolerance*: by how much the answer's first value may be
-//! off.
+//! *Coordinate*, *position*: see [`axis`]. *Tolerance*: by how much the first element may be off.
 //!
 //! # Properties
 //! - Sums of functions of up to three inputs are met within the tolerance
-//!   (`sums_of_functions_of_few_inputs_are_met`); the anchor and the axes
-//!   exactly (`anchor_and_axes_are_exact`).
+//!   (`sums_of_functions_of_few_inputs_are_met`); the anchor and the axes exactly
+//!   (`anchor_and_axes_are_exact`).
 //! - An input without effect costs nothing (`an_input_without_effect_is_left_out`).
 //! - Slopes lead to what the table says nearby (`slopes_lead_to_what_is_near`).
 
@@ -42,14 +38,14 @@ mod tests;
 pub use axis::Range;
 use axis::{Axis, MIDDLE, STEPS};
 pub use build::build;
-use layout::{Layout, Place};
+use layout::{AxisPosition, Layout};
 use serde::{Deserialize, Serialize};
 use sums::Sum;
 
 /// Most inputs that a table distinguishes.
 pub const MOST_AXES: usize = 24;
 
-/// What some axes do together.
+/// A term: the joint effect of some axes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Term {
     /// Indices of one to three axes, rising; the rest stays unused.
@@ -64,7 +60,7 @@ struct Term {
     start: u32,
 }
 
-/// A tabulated function; `H` values that are often asked for, `C` that are not.
+/// A tabulated function with `H` hot values, which are often looked up, and `C` cold ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Parts<H, C>", into = "Parts<H, C>")]
 pub struct Table<const H: usize, const C: usize> {
@@ -111,10 +107,10 @@ impl<const H: usize, const C: usize> From<Table<H, C>> for Parts<H, C> {
 
 /// Where inputs lie on the axes of a table.
 #[derive(Debug, Clone, Default)]
-pub struct Places([Place; MOST_AXES]);
+pub struct Places([AxisPosition; MOST_AXES]);
 
 impl<const H: usize, const C: usize> Table<H, C> {
-    /// How many points were looked at to make it, beyond those that were left out.
+    /// Number of sampled points that it keeps.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.first.len()
@@ -126,7 +122,7 @@ impl<const H: usize, const C: usize> Table<H, C> {
         (self.axes.len(), self.terms.len())
     }
 
-    /// The inputs that do anything.
+    /// The inputs that have any effect.
     pub fn inputs(&self) -> impl Iterator<Item = usize> + '_ {
         self.layout.inputs()
     }

@@ -7,7 +7,7 @@ use super::prepared::{KeptTables, Prepared};
 
 /// A thread that runs for the whole time that is solved.
 #[derive(Debug, Clone, Copy)]
-pub struct Running<'a> {
+pub struct RunningThread<'a> {
     /// Names the thread from one call to the next.
     pub thread: u64,
     /// The phase that it is in.
@@ -19,14 +19,14 @@ pub struct Running<'a> {
 
 /// A core and what runs on it.
 #[derive(Debug, Clone, Copy)]
-pub struct Load<'a> {
+pub struct CoreLoad<'a> {
     /// Index of the core in the topology.
     pub core: usize,
     /// Hardware threads that the core is set up for; at least as many as run, or
     /// it is taken as that.
     pub mode: u32,
     /// Its threads.
-    pub threads: &'a [Running<'a>],
+    pub threads: &'a [RunningThread<'a>],
 }
 
 /// Which shared resources each thread gets for itself, and whether caches are ever cold, so that a
@@ -92,7 +92,11 @@ pub struct Task<'a> {
 
 /// All threads, those of a core next to each other. A thread that has its units for itself is as good as alone
 /// in its core.
-pub fn flatten<'a>(physics: &'a Physics, loads: &[Load<'a>], switches: Switches) -> Vec<Task<'a>> {
+pub fn flatten<'a>(
+    physics: &'a Physics,
+    loads: &[CoreLoad<'a>],
+    switches: Switches,
+) -> Vec<Task<'a>> {
     let mut tasks = Vec::with_capacity(loads.iter().map(|load| load.threads.len()).sum());
     for load in loads {
         let Some(core) = physics.cores.get(load.core) else { continue };

@@ -6,14 +6,14 @@ use std::sync::OnceLock;
 use proptest::prelude::*;
 use symbiont_profile::{Profile, test_support};
 
+use super::aitken::CLOSE;
+use super::core_model::{CoreModel, Direct, Tables};
 use super::domains::Physics;
 use super::pipeline::{CoreSharing, Group, Queue};
 use super::prepared::Prepared;
 use super::rates::Rates;
-use super::respond::{Direct, Respond, Tables};
 use super::solve::{Solution, State};
-use super::step::CLOSE;
-use super::tasks::{Load, Running, Switches};
+use super::tasks::{CoreLoad, RunningThread, Switches};
 use crate::description::Description;
 
 mod gains;
@@ -54,21 +54,21 @@ impl Bench {
     /// Solves for programs by core, each core in the mode given.
     fn solve(
         &self,
-        respond: &mut dyn Respond,
+        model: &mut dyn CoreModel,
         switches: Switches,
         cores: &[(usize, u32, &[&str])],
         span: Option<f64>,
         state: &mut State,
     ) -> Solution {
         let mut next = 0;
-        let threads: Vec<Vec<Running<'_>>> = cores
+        let threads: Vec<Vec<RunningThread<'_>>> = cores
             .iter()
             .map(|(_, _, names)| {
                 let mut threads = Vec::new();
                 for name in *names {
                     next += 1;
                     let prepared = &self.programs[*name];
-                    threads.push(Running { thread: next, prepared, pages: &[] });
+                    threads.push(RunningThread { thread: next, prepared, pages: &[] });
                 }
                 threads
             })
@@ -76,9 +76,9 @@ impl Bench {
         let loads: Vec<_> = cores
             .iter()
             .zip(&threads)
-            .map(|((core, mode, _), threads)| Load { core: *core, mode: *mode, threads })
+            .map(|((core, mode, _), threads)| CoreLoad { core: *core, mode: *mode, threads })
             .collect();
-        self.physics.solve(respond, switches, &loads, span, state)
+        self.physics.solve(model, switches, &loads, span, state)
     }
 
     /// In the long run, by the window model.
@@ -265,8 +265,8 @@ fn a_thread_that_moved_finds_its_caches_cold() {
 fn a_thread_that_waited_finds_its_caches_as_others_left_them() {
     let bench = Bench::new("xeon-e5-2620v4");
     let run = |state: &mut State, thread, name: &str, core, span| {
-        let threads = [Running { thread, prepared: &bench.programs[name], pages: &[] }];
-        let load = [Load { core, mode: 1, threads: &threads }];
+        let threads = [RunningThread { thread, prepared: &bench.programs[name], pages: &[] }];
+        let load = [CoreLoad { core, mode: 1, threads: &threads }];
         let (mut direct, shared) = (Direct::default(), Switches::default());
         bench.physics.solve(&mut direct, shared, &load, Some(span), state).rates[0].1
     };
@@ -290,8 +290,8 @@ fn a_thread_that_waited_finds_its_caches_as_others_left_them() {
 fn remote_memory_is_slower() {
     let bench = Bench::new("power8-s812l");
     let solve = |pages: &[f64]| {
-        let threads = [Running { thread: 1, prepared: &bench.programs["chasing"], pages }];
-        let loads = [Load { core: 0, mode: 1, threads: &threads }];
+        let threads = [RunningThread { thread: 1, prepared: &bench.programs["chasing"], pages }];
+        let loads = [CoreLoad { core: 0, mode: 1, threads: &threads }];
         let mut state = State::default();
         let switches = Switches::default();
         bench.physics.solve(&mut Direct::default(), switches, &loads, None, &mut state).rates[0].1
@@ -454,12 +454,13 @@ fn a_thread_that_stays_where_it_was_takes_no_answers() {
     let mut solve = |cores: &[Vec<usize>]| {
         let running = |&thread: &usize| {
             let prepared = &bench.programs[pick(thread)];
-            Running { thread: thread as u64, prepared, pages: &[] }
+            RunningThread { thread: thread as u64, prepared, pages: &[] }
         };
-        let threads: Vec<Vec<Running<'_>>> =
+        let threads: Vec<Vec<RunningThread<'_>>> =
             cores.iter().map(|threads| threads.iter().map(running).collect()).collect();
-        let load = |(threads, core)| Load { core, mode: 4, threads };
-        let loads: Vec<Load<'_>> = threads.iter().map(Vec::as_slice).zip(0..).map(load).collect();
+        let load = |(threads, core)| CoreLoad { core, mode: 4, threads };
+        let loads: Vec<CoreLoad<'_>> =
+            threads.iter().map(Vec::as_slice).zip(0..).map(load).collect();
         let mut tables = Tables { physics: &bench.physics };
         bench.physics.solve(&mut tables, Switches::default(), &loads, None, &mut state);
         std::mem::take(&mut state.answers)

@@ -1,19 +1,18 @@
-//! Micro-traces made ready for the window model.
+//! Micro-traces prepared for the window model.
 //!
 //! # Problem
-//! A profile counts reuse times in accesses and bins; the window model compares
-//! them with reaches, in instructions, millions of times.
+//! A profile counts reuse times in accesses and bins; the window model compares them with reaches, in
+//! instructions, millions of times.
 //!
 //! # Approach
-//! All micro-traces of a phase are laid end to end, so that filling and
-//! draining a window at their ends counts little. A source that lies before its own
-//! micro-trace is ready. Reuse times become instructions: divided by the
-//! stream's accesses per instruction, and spread over their bin by the golden
-//! ratio, as the reuse curve spreads them.
+//! All micro-traces of a phase are laid end to end, so that filling and draining the window at their ends
+//! counts little. A source that lies before its own micro-trace is ready. Reuse times become
+//! instructions: divided by the stream's accesses per instruction, and spread over their bin by the
+//! golden ratio, as the reuse curve spreads them.
 //!
-//! Accesses that a prefetcher covers are marked, with how long their stream rested ([`streams`]). A branch is taken if the next
-//! instruction line is not the following one; of the other branches as many are marked
-//! taken as the profile counted.
+//! Accesses that a prefetcher covers are marked, with how long their stream rested ([`streams`]). A branch
+//! is taken if the next instruction line is not the following one; of the others as many are marked taken
+//! as the profile counted.
 //!
 //! [`streams`]: super::streams
 
@@ -24,7 +23,7 @@ use symbiont_profile::{
 };
 
 use super::pipeline::CacheLevel;
-use super::streams::{self, Found, NO_TRIGGER, Rested};
+use super::streams::{self, CoveredAccesses, LastTouch, NO_TRIGGER};
 
 /// A reuse time, in instructions, that no L1 cache bridges.
 const LONG: f32 = 1e5;
@@ -131,7 +130,7 @@ fn overshoot(
     phase: &Phase,
     wide: bool,
     ahead: u32,
-    triggers: &[Found],
+    triggers: &[CoveredAccesses],
     all: f64,
 ) -> ReuseHistogram {
     let mut lines: Vec<(ReuseBin, u32)> = Vec::new();
@@ -158,7 +157,7 @@ fn overshoot(
 }
 
 /// By micro-trace: what a prefetcher covers.
-fn triggers(phase: &Phase, wide: bool, ahead: u32) -> Vec<Found> {
+fn triggers(phase: &Phase, wide: bool, ahead: u32) -> Vec<CoveredAccesses> {
     let of_piece = |piece: &MicroTrace| streams::triggers(&accesses(piece, wide), ahead);
     let mut triggers: Vec<_> = phase.traces.iter().map(of_piece).collect();
     if ahead > 0 {
@@ -198,7 +197,13 @@ impl Trace {
         trace
     }
 
-    fn append(&mut self, piece: &MicroTrace, wide: bool, triggers: &Found, clock: &mut Clock) {
+    fn append(
+        &mut self,
+        piece: &MicroTrace,
+        wide: bool,
+        triggers: &CoveredAccesses,
+        clock: &mut Clock,
+    ) {
         let mut numbers: HashMap<u64, u32> = HashMap::new();
         let mut code = None;
         let before = self.instructions;
@@ -232,9 +237,9 @@ impl Trace {
                 if let Some(covered) = triggers.get(&(index as u32)) {
                     new.trigger = covered.trigger;
                     new.rested = match covered.rested {
-                        Rested::Operations(count) => count as f32 * per_op,
-                        Rested::Pair => rests.instructions(access.reuse_128, 0),
-                        Rested::Page => rests.instructions(access.reuse_page, 1),
+                        LastTouch::Operations(count) => count as f32 * per_op,
+                        LastTouch::Pair => rests.instructions(access.reuse_128, 0),
+                        LastTouch::Page => rests.instructions(access.reuse_page, 1),
                     };
                 }
             }

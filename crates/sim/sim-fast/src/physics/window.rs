@@ -1,42 +1,39 @@
 //! The instruction-window model: how fast a core runs micro-traces.
 //!
 //! # Problem
-//! The mean of latencies on a nominal critical path misjudges programs by 15 to
-//! 28 %: what counts is which operations wait for each other, and what the window
-//! still holds meanwhile.
+//! The mean latency along a nominal critical path misjudges programs by 15 to 28 %: what counts is which
+//! operations wait for each other, and what the window holds meanwhile.
 //!
 //! # Approach
-//! One pass over the operations in program order, a dataflow rather than a
-//! cycle-by-cycle model. For each: when it is fetched, dispatched, issued, done,
-//! retired.
+//! One pass over the operations in program order: a dataflow model rather than a cycle-by-cycle one. It
+//! computes when each is fetched, dispatched, issued, done and retired.
 //!
-//! - fetch: in groups (`fetch`), one in each cycle that is the thread's; an instruction miss
-//!   adds its latency; after a mispredicted branch, when that is done plus the refill. Fetch
-//!   runs at most the fetch buffer ahead of dispatch. Until a mispredicted branch is done
-//!   the wrong path is fetched and dispatched, as far as the re-order buffer has room: it takes
-//!   turns of the front end and entries, though nothing of it is executed here;
-//! - dispatch: fetched, 1/width after the one before, when re-order buffer, issue
-//!   queue, load and store queue have room. Others' turns slow fetch; what was fetched meanwhile may
-//!   be dispatched and retire at the full width, but of as many as the fetch buffer holds no more than the
-//!   share of the slots takes. With co-runners an even part of re-order buffer and issue queue is the most
-//!   while loads are far away (`far`);
-//! - issue: the first cycle from dispatch + 1 with the sources ready, a
-//!   free port and, for a miss, a free miss register;
-//! - done: after the latency of its class, or of the level that its
-//!   reuse time reaches; a hit on a line under way waits for it; memory grants
-//!   requests in slots; what a prefetcher asked for in time costs as the L2, if it still followed that
-//!   stream; a load of what a store wrote that has not drained gets it from there (`forward`); a store is
-//!   done when issued and drains in order after it retired;
+//! - fetch: in groups (`fetch`), one in each cycle that is the thread's; a miss of the instruction cache
+//!   adds its latency; after a mispredicted branch, when that is done plus the refill. Fetch runs
+//!   ahead of dispatch by the fetch buffer at most. Until a mispredicted branch is done, the wrong path is
+//!   fetched and dispatched as far as the re-order buffer has room: it takes cycles of the front end and
+//!   entries, but nothing of it is executed here;
+//! - dispatch: fetched, 1/width after the one before, when re-order buffer, issue queue, load and store
+//!   queue have room. Other threads' cycles slow fetch; what was fetched meanwhile may be dispatched and
+//!   retire at the full width, but of a full fetch buffer no more than the share of the slots. With
+//!   co-runners a thread keeps to an even part of re-order buffer and issue queue while its loads wait
+//!   for data from beyond the L2 (`far`);
+//! - issue: the first cycle from dispatch + 1 with the sources ready, a free port and, for a miss, a free
+//!   miss register;
+//! - done: after the latency of its class, or of the level that its reuse time reaches; a hit on a line in
+//!   flight waits for it; memory grants requests in slots; what a prefetcher requested in time costs as
+//!   the L2, if it still followed that stream; a load of what an undrained store wrote is forwarded
+//!   (`forward`); a store is done when issued and drains in order after it retired;
 //! - retire: in order, 1/width after the one before.
 //!
 //! # Terms and units
-//! Cycles of the core. Where the cycles and slots went is described in [`account`].
+//! Cycles of the core. Where cycles and slots went is described in [`account`].
 //!
 //! # Properties
-//! Known answers: `independent_work_runs_at_the_width`,
+//! Known results: `independent_work_runs_at_the_width`,
 //! `a_chain_takes_its_latencies`, `a_divider_bounds_divisions`,
 //! `miss_registers_bound_independent_misses`, `the_window_bounds_overlap`.
-//! Both stacks sum to the cycles (`stacks_sum_to_the_cycles`). Asked for the CPI alone, it says the same
+//! Both stacks sum to the cycles (`stacks_sum_to_the_cycles`). Run for the CPI alone, it gives the same
 //! (`the_cpi_alone_is_that_of_a_run`).
 
 pub mod account;
@@ -47,7 +44,7 @@ mod forward;
 mod memory;
 mod ports;
 mod queue;
-mod seen;
+mod rounded;
 #[cfg(test)]
 mod tests;
 
@@ -57,7 +54,7 @@ use std::cell::OnceCell;
 use account::{Account, DispatchWait, Ticks, Wait, Wrong, begin, cycle, ticks};
 use far::Far;
 use fetch::{BEGINS, Groups, MISLEADS};
-use forward::Stored;
+use forward::IssuedStore;
 use memory::Memory;
 use ports::Ports;
 use queue::IssueQueue;
@@ -68,7 +65,7 @@ use super::trace::{Op, Trace};
 use symbiont_profile::{OpClass, PREDICTORS};
 
 pub use account::Outcome;
-pub use seen::Seen;
+pub use rounded::RoundedEnvironment;
 
 /// A trace on a core, and what follows from these two alone.
 #[derive(Debug, Clone)]
@@ -126,7 +123,7 @@ pub struct Window {
     dispatched: Box<[Ticks; HISTORY]>,
     loads: Box<[Ticks; HISTORY]>,
     stores: Box<[Ticks; HISTORY]>,
-    stored: Box<[Stored; HISTORY]>,
+    stored: Box<[IssuedStore; HISTORY]>,
     ports: Ports,
     memory: Memory,
     queues: [IssueQueue; 2],
@@ -143,7 +140,7 @@ impl Default for Window {
             dispatched: Box::new([0; HISTORY]),
             loads: Box::new([0; HISTORY]),
             stores: Box::new([0; HISTORY]),
-            stored: Box::new([Stored::default(); HISTORY]),
+            stored: Box::new([IssuedStore::default(); HISTORY]),
             ports: Ports::default(),
             memory: Memory::default(),
             queues: [IssueQueue::default(), IssueQueue::default()],
@@ -155,7 +152,7 @@ impl Default for Window {
 
 /// Where an access is served, by its reuse time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Served {
+enum HitLevel {
     L1,
     L2,
     L3,
@@ -178,22 +175,22 @@ struct Kind {
 }
 
 /// What does not change during a run.
-struct Fixed<'a> {
+struct RunContext<'a> {
     pipeline: &'a Pipeline,
     kinds: [Kind; OpClass::COUNT],
-    seen: &'a Seen,
+    seen: &'a RoundedEnvironment,
     memory_latency: u32,
 }
 
 /// What a thread with co-runners keeps to while loads are far away.
-struct Even {
+struct EvenPart {
     /// Operations in the re-order buffer.
     rob: usize,
     /// Entries of each issue queue.
     queues: [u32; 2],
 }
 
-impl Even {
+impl EvenPart {
     /// `fill`: how full entries of the re-order buffer are. None of a thread alone.
     fn new(pipeline: &Pipeline, fill: f64) -> Option<Self> {
         let even = |queue: Queue| pipeline.rooms[queue as usize].even;
@@ -205,8 +202,8 @@ impl Even {
     }
 }
 
-impl<'a> Fixed<'a> {
-    fn new(pipeline: &'a Pipeline, seen: &'a Seen) -> Self {
+impl<'a> RunContext<'a> {
+    fn new(pipeline: &'a Pipeline, seen: &'a RoundedEnvironment) -> Self {
         let kinds = OpClass::ALL.map(|class| {
             let vector = is_vector(class);
             let (able, latency) =
@@ -217,15 +214,15 @@ impl<'a> Fixed<'a> {
         Self { pipeline, kinds, seen, memory_latency: seen.environment.memory_latency as u32 }
     }
 
-    fn served(&self, reuse: f32, first: CacheLevel) -> Served {
+    fn served(&self, reuse: f32, first: CacheLevel) -> HitLevel {
         if reuse <= self.seen.reach(first) {
-            Served::L1
+            HitLevel::L1
         } else if reuse <= self.seen.reach(CacheLevel::L2) {
-            Served::L2
+            HitLevel::L2
         } else if reuse <= self.seen.reach(CacheLevel::Last) {
-            Served::L3
+            HitLevel::L3
         } else {
-            Served::Memory
+            HitLevel::Memory
         }
     }
 
@@ -292,8 +289,8 @@ impl Window {
         self.queues[0].reset(environment.entries[Queue::Iq as usize]);
         self.queues[1].reset(environment.entries[Queue::FpIq as usize]);
         self.far.clear();
-        let fixed = Fixed::new(pipeline, &seen);
-        let even = Even::new(pipeline, fill);
+        let fixed = RunContext::new(pipeline, &seen);
+        let even = EvenPart::new(pipeline, fill);
         let marks = course.marks(environment.predictor);
         let cycles_per_op = 1.0 / environment.dispatch;
         let step = ticks(1.0 / pipeline.width).max(1);
@@ -428,7 +425,7 @@ impl Window {
                     drained = (drained + begin(1)).max(retire).max(begin(line));
                     self.stores[stores % HISTORY] = drained;
                     let data = self.data(op, index).max(free);
-                    self.stored[index % HISTORY] = Stored { data, issue, drained };
+                    self.stored[index % HISTORY] = IssuedStore { data, issue, drained };
                     if ALL {
                         account.held(Queue::Sq, drained - dispatch);
                     }
@@ -489,12 +486,12 @@ impl Window {
     }
 
     /// Cycles that fetching the line of `op` adds at `cycle`.
-    fn fetch(&mut self, fixed: &Fixed<'_>, op: &Op, cycle: u32) -> u32 {
+    fn fetch(&mut self, fixed: &RunContext<'_>, op: &Op, cycle: u32) -> u32 {
         let lines = match fixed.served(op.fetch, CacheLevel::L1i) {
-            Served::L1 => 0,
-            Served::L2 => fixed.pipeline.cache_latency[1],
-            Served::L3 => fixed.pipeline.cache_latency[2],
-            Served::Memory => self.memory.grant(cycle) - cycle + fixed.memory_latency,
+            HitLevel::L1 => 0,
+            HitLevel::L2 => fixed.pipeline.cache_latency[1],
+            HitLevel::L3 => fixed.pipeline.cache_latency[2],
+            HitLevel::Memory => self.memory.grant(cycle) - cycle + fixed.memory_latency,
         };
         let page = op.fetch_page;
         lines + if page > 0.0 { fixed.translation(page, CacheLevel::CodeTlb) } else { 0 }
@@ -504,7 +501,7 @@ impl Window {
     /// what it waits for then.
     fn execute(
         &mut self,
-        fixed: &Fixed<'_>,
+        fixed: &RunContext<'_>,
         op: &Op,
         index: usize,
         ready: u32,
@@ -522,7 +519,7 @@ impl Window {
         let served = fixed.served(op.reuse, CacheLevel::L1d);
         let store = class == OpClass::Store;
         let hit = pipeline.cache_latency[0] + translation;
-        if served == Served::L1 {
+        if served == HitLevel::L1 {
             let issue = self.ports.issue(kind.able, kind.busy, ready, now);
             if store {
                 return (issue, issue + 1, Wait::Store);
@@ -533,9 +530,9 @@ impl Window {
             };
         }
         let (latency, wait) = match served {
-            Served::L1 | Served::L2 => (pipeline.cache_latency[1], Wait::L2),
-            Served::L3 => (pipeline.cache_latency[2], Wait::L3),
-            Served::Memory => (fixed.memory_latency, Wait::Memory),
+            HitLevel::L1 | HitLevel::L2 => (pipeline.cache_latency[1], Wait::L2),
+            HitLevel::L3 => (pipeline.cache_latency[2], Wait::L3),
+            HitLevel::Memory => (fixed.memory_latency, Wait::Memory),
         };
         let latency = latency + translation;
         let back = op.trigger as usize;
@@ -543,12 +540,12 @@ impl Window {
         let hit = pipeline.cache_latency[1] + translation;
         let followed =
             op.trigger != NO_TRIGGER && op.rested <= fixed.seen.reach(CacheLevel::Streams);
-        let ahead = followed && served > Served::L2;
+        let ahead = followed && served > HitLevel::L2;
         let long = if ahead { hit } else { latency };
         let (free, register) = self.memory.register(ready, long, now);
         let issue = self.ports.issue(kind.able, kind.busy, free, now);
         let mut grant =
-            |cycle| if served == Served::Memory { self.memory.grant(cycle) } else { cycle };
+            |cycle| if served == HitLevel::Memory { self.memory.grant(cycle) } else { cycle };
         let arrives = if !ahead {
             grant(issue) + latency
         } else if op.trigger == EARLIER || back > index.min(HISTORY - 1) {

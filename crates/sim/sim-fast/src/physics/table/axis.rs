@@ -1,10 +1,8 @@
-//! One input of a table: where it was looked at, and how much it does.
+//! One input of a table: where it was sampled, and how much effect it has.
 //!
-//! An axis runs over a coordinate of its own. The tables over several
-//! axes are spaced by the *effect* of each: a position from 0 to [`STEPS`], with the
-//! anchor at the middle, in which the answer along the axis changes evenly. So a
-//! cliff between two close coordinates is crossed in many steps, and a plain in
-//! few.
+//! An axis runs over a coordinate of its own. Tables over several axes are spaced by the *effect* of
+//! each: a position from 0 to [`STEPS`], with the anchor in the middle, along which the function changes
+//! evenly. So a cliff between two close coordinates is crossed in many steps, and a plain in few.
 
 use serde::{Deserialize, Serialize};
 

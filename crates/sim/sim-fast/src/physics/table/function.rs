@@ -1,6 +1,6 @@
 //! What a table is made of.
 
-/// What a function answers: the values that are often asked for, and those seldom.
+/// The values of a function: the hot and the cold ones.
 pub type Values<const H: usize, const C: usize> = ([f32; H], [f32; C]);
 
 /// How well a function shall answer.

@@ -1,22 +1,21 @@
-//! How much a function jitters at its anchor.
+//! The jitter of a function at its anchor.
 //!
 //! # Problem
-//! Where all operations of a program wait for one beat, a divider's or memory's, the least change
-//! of anything shifts them against it: answers jitter by half a percent around what they are on
-//! average. The anchor's own answer is in each term of a table, with signs that alternate: with
-//! a dozen axes, what it is off by adds up to a dozen times as much; and the jitter of a
-//! few answers together looks like something that inputs do together.
+//! Where all operations of a program wait for one beat, a divider's or memory's, the slightest change of
+//! anything shifts them against it: results jitter by half a percent about their mean. The result at the
+//! anchor is in each term of a table, with alternating signs: with a dozen axes its error counts a dozen
+//! times, and the jitter of a few results together looks like an interaction of inputs.
 //!
 //! # Approach
-//! The function is asked at pairs of points that lie close to the anchor, opposite each other, each in
-//! another direction. What is even there cancels: the mean of a pair is off the anchor's answer by
-//! jitter alone. The median of these is how much the anchor is off by; their spread shows how much
-//! answers jitter. Where all pairs agree that the anchor is off, it stands at a step of the function,
-//! on one side or the other, and stays as it is.
+//! The function is sampled at pairs of points close to the anchor, opposite each other, each pair in
+//! another direction. What is even there cancels: the mean of a pair differs from the anchor's result by
+//! jitter alone. The median of these differences is the anchor's error; their spread is the jitter.
+//! Where all pairs agree that the anchor is off, it lies at a step of the function, on one side or
+//! the other, and stays as it is.
 //!
 //! # Properties
-//! A smooth function does not jitter (`smooth_functions_do_not_jitter`); an answer that is off by
-//! chance is set right (`an_anchor_that_is_off_is_set_right`), one at a step is not
+//! A smooth function does not jitter (`smooth_functions_do_not_jitter`); a result that is off by chance is
+//! corrected (`an_anchor_that_is_off_is_set_right`), one at a step is not
 //! (`an_anchor_at_a_step_stays`).
 
 use super::Range;
@@ -31,7 +30,7 @@ const STEP: f64 = 3.0;
 /// Standard deviations of a normal distribution for each median of the absolute ones.
 const DEVIATIONS: f64 = 1.4826;
 
-/// What an answer says at the anchor on average, and the standard deviation of single answers.
+/// The mean result at the anchor, and the standard deviation of single results.
 pub(super) struct Jitter<const H: usize, const C: usize> {
     pub middle: Values<H, C>,
     pub deviation: f64,

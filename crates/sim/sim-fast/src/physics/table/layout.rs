@@ -1,16 +1,16 @@
-//! A table laid out for looking up: what one answer reads lies close together.
+//! A table laid out for look-up: what one look-up reads lies close together.
 //!
 //! # Problem
-//! The tables of a few programs are larger than the caches of the computer that simulates them, so
-//! that an answer costs as much as it touches.
+//! The tables of a few programs exceed the caches of the computer that simulates them, so that a
+//! look-up costs as much as it touches.
 //!
 //! # Approach
-//! All axes follow each other in one array, and their nodes in another. What several axes do
-//! together is kept cell by cell, as the coefficients of 1, x, y, xy and so on, so that a cell is read
-//! at once; value and slopes follow from them in a few multiplications.
+//! All axes follow each other in one array, and their nodes in another. What several axes do together is
+//! kept cell by cell, as the coefficients of 1, x, y, xy and so on, so that a cell is read at once;
+//! value and slopes follow in a few multiplications.
 //!
 //! # Properties
-//! Cells say what the nodes say between which they lie (`cells_say_what_their_nodes_say`).
+//! A cell interpolates the nodes at its corners (`cells_say_what_their_nodes_say`).
 
 use super::axis::Axis;
 use super::{GRIDS, MOST_AXES, Places, Term, cells};
@@ -32,7 +32,7 @@ struct Way {
 
 /// Where a coordinate lies on an axis.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct AxisPosition {
     /// The node before it, and the share of the way to the next.
     pub node: u32,
     /// 0 to 1.
@@ -168,7 +168,7 @@ impl Layout {
 
     /// Where a coordinate lies; one beyond the ends at the end.
     #[inline(always)]
-    fn place(&self, head: &Head, coordinate: f64) -> Place {
+    fn place(&self, head: &Head, coordinate: f64) -> AxisPosition {
         let coordinate = coordinate as f32;
         let (start, end) = (head.ways.0 as usize, head.ways.1 as usize);
         let ways = &self.ways[start..end];
@@ -178,14 +178,14 @@ impl Layout {
         while ways.get(node + 1).is_some_and(|next| next.from <= coordinate) {
             node += 1;
         }
-        let Some(way) = ways.get(node) else { return Place::default() };
+        let Some(way) = ways.get(node) else { return AxisPosition::default() };
         let share = (coordinate - way.from) * way.rise;
         let within = (0.0..=1.0).contains(&share);
         let share = share.clamp(0.0, 1.0);
         let rise = if within { way.rise } else { 0.0 };
         let position = way.position + share * way.step;
         let (rate, cells) = (rise * way.step, cells(position));
-        Place { node: node as u32, share, rise, rate, cells }
+        AxisPosition { node: node as u32, share, rise, rate, cells }
     }
 
     /// What several axes do together to the first value; adds how that rises along each axis.

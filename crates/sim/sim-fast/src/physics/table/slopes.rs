@@ -1,14 +1,14 @@
-//! How steeply a table rises where it was looked at.
+//! The slopes of a table where it was looked up.
 //!
 //! # Approach
-//! Within a cell each term is a straight line or a product of such, so that its slope along each axis
-//! follows from the same nodes as its value. Beyond the ends of an axis there is none.
+//! Within a cell each term is linear along each axis, so its slope follows from the same nodes as its
+//! value. Beyond the ends of an axis the slope is 0.
 //!
 //! # Properties
-//! Near where it was looked at, value and slopes give what the table says there
+//! Close to where it was looked up, value and slopes give what the table says there
 //! (`slopes_lead_to_what_is_near`).
 
-use super::layout::Place;
+use super::layout::AxisPosition;
 use super::sums::Sum;
 use super::{MOST_AXES, Places, Table};
 
@@ -26,7 +26,7 @@ impl<const H: usize, const C: usize> Table<H, C> {
         let mut sum = at(0);
         for term in self.terms.iter().take_while(|term| term.order == 1) {
             let axis = usize::from(term.axes[0]).min(MOST_AXES - 1);
-            let Place { node, share, rise, .. } = places.0[axis];
+            let AxisPosition { node, share, rise, .. } = places.0[axis];
             let from = term.start as usize + node as usize;
             let (low, step) = (at(from), at(from + 1) - at(from));
             sum += low + share * step;

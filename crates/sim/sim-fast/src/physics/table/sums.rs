@@ -1,11 +1,10 @@
-//! Values of several terms, each between its nodes, summed up.
+//! Values of several terms, each interpolated between its nodes, summed up.
 //!
 //! # Approach
-//! What lies between nodes is the sum of their rows, each with a weight. First rows and weights of
-//! many terms are noted, then the rows are added: one after the other, in a loop that does
-//! nothing else, so that the sums stay in registers.
+//! An interpolated value is a weighted sum of the rows of nodes. The rows and weights of all terms are
+//! collected first, then added one after the other in a tight loop, so that the sums stay in registers.
 
-use super::layout::Place;
+use super::layout::AxisPosition;
 use super::{GRIDS, MOST_AXES, Places, Term};
 
 /// Rows that are noted before they are added.
@@ -39,7 +38,7 @@ impl<'v, const N: usize> Sum<'v, N> {
         let place = |at: usize| &places.0[usize::from(term.axes[at]).min(MOST_AXES - 1)];
         let cell = |at: usize| place(at).cells[usize::from(term.grid).min(GRIDS.len() - 1)];
         if term.order == 1 {
-            let Place { node, share, .. } = *place(0);
+            let AxisPosition { node, share, .. } = *place(0);
             self.note([(start + node, 1.0 - share), (start + node + 1, share)]);
             return;
         }

@@ -1,16 +1,14 @@
-//! Where cycles and slots went.
+//! CPI stack and slot stack: where cycles and slots went.
 //!
 //! # Approach
-//! Cycles are charged at retirement, each to one cause, in this order (POWER8):
-//! something retires; the re-order buffer is empty; the oldest operation is done
-//! and waits to retire; else the oldest operation's own wait. Slots are charged at
-//! dispatch (Top-Down; Yasin, 2014): a slot that the front end left empty, one that an
-//! operation of a wrong path took, one that another thread had,
-//! else what the oldest operation waits for.
+//! Cycles are charged at retirement, each to one cause, in this order (as POWER8 does): something
+//! retires; the re-order buffer is empty; the oldest operation is done and waits to retire; else what the
+//! oldest operation waits for. Slots are charged at dispatch (Top-Down; Yasin, 2014): a slot that the
+//! front end left empty, one taken by an operation of a wrong path, one of another thread, else what the
+//! oldest operation waits for.
 //!
 //! # Terms and units
-//! All results are per instruction. *Slot*: a place for one micro-op at dispatch;
-//! slots = width · cycles.
+//! All results are per instruction. *Slot*: room for one micro-op at dispatch; slots = width · cycles.
 
 use super::super::pipeline::{GROUPS, Queue, STRUCTURES};
 
@@ -145,7 +143,7 @@ const CHARGED: [[u8; WAITS]; 4] = {
     [[FLOW as u8; WAITS], [Slot::FetchLatency as u8; WAITS], [MISLED as u8; WAITS], back]
 };
 
-/// What the window model says of a trace in an environment; all per instruction.
+/// The window model's result for a trace in an environment; all per instruction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Outcome {
     /// Cycles.

@@ -1,8 +1,8 @@
-//! When one of something is taken: spans of time, and the gaps between them.
+//! A resource that is taken by one at a time: the spans for which it is busy, and the gaps between them.
 //!
-//! Operations come in program order but start in any order, so one that comes late may need what it
-//! needs before an earlier one does: it takes a gap that is long enough. A pointer to the next free
-//! moment would let it wait for all that came before.
+//! Operations come in program order but start in any order, so a later one may need the resource sooner
+//! than an earlier one: it takes a gap that is long enough. A pointer to the next free
+//! moment would make it wait for all that came before.
 //!
 //! # Properties
 //! `a_gap_that_is_long_enough_is_found`, `spans_never_overlap`.

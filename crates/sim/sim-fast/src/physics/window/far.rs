@@ -1,11 +1,11 @@
 //! Loads that wait for data from beyond the L2.
 //!
-//! While one of them waits, a thread that has co-runners keeps to an even part of re-order buffer and
-//! issue queue: else what depends on its misses would fill them, and others stood still. (The cycle
-//! level says where that is known from.)
+//! While one of them waits, a thread with co-runners keeps to an even part of the re-order buffer and
+//! the issue queue: otherwise what depends on its misses would fill them and stall the others. (The
+//! cycle level says where that is known from.)
 //!
 //! # Properties
-//! `a_load_waits_from_its_issue_to_its_data`; what it does to a thread:
+//! `a_load_waits_from_its_issue_to_its_data`; the effect on a thread:
 //! `a_thread_with_co_runners_keeps_to_its_part_while_loads_are_far_away`.
 
 /// Of the loads that were issued by the last call only the latest data matter.

@@ -1,10 +1,10 @@
 //! Fetch groups: what the front end delivers in one cycle.
 //!
-//! The front end serves one thread a cycle: what a cycle leaves unused is lost, to other threads
-//! too. A group ends when it is full, after as many taken branches as can be passed in a cycle, or
-//! after a mispredicted one. Some cores dispatch and complete operations in groups: so many
-//! branches end them, and their other places hold no branch. Where groups begin follows from the operations and
-//! the predictor alone, whatever the times: it is found once ([`marks`]).
+//! The front end serves one thread per cycle: what a cycle leaves unused is lost, to other threads too. A
+//! group ends when it is full, after as many taken branches as can be passed in a cycle, or after a
+//! mispredicted one. Some cores dispatch and complete operations in groups: so many branches end them,
+//! and their other places hold no branch. Where groups begin depends on the operations and the predictor
+//! alone, not on times: it is found once ([`marks`]).
 
 use symbiont_profile::OpClass;
 

@@ -1,10 +1,10 @@
-//! What a load gets from a store that has not drained.
+//! Store-to-load forwarding: a load that reads what an undrained store wrote.
 //!
 //! # Approach
-//! A load waits for the youngest store of its bytes as for a source. If that wrote all of them, they come
+//! A load waits for the youngest store to its bytes as for a source. If that wrote all of them, they come
 //! from the store queue after the forwarding latency; else the load waits until the store has drained, and
-//! takes longer than a hit. A core that renames memory hands the stored register on at once to what depends
-//! on the load, which itself still goes to the store queue to verify it. Nothing is guessed wrong.
+//! takes longer than a hit. A core that renames memory hands the stored register at once to what depends on
+//! the load, which itself still goes to the store queue to verify it. No dependence is mispredicted.
 //!
 //! # Properties
 //! `a_chain_through_memory_takes_its_forwarding`, `a_renamed_chain_takes_no_forwarding`,
@@ -13,11 +13,11 @@
 use symbiont_profile::{FromStore, OpClass};
 
 use super::account::{Ticks, Wait, cycle};
-use super::{Fixed, HISTORY, Op, Pipeline, Window};
+use super::{HISTORY, Op, Pipeline, RunContext, Window};
 
 /// A store that was issued.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stored {
+pub(super) struct IssuedStore {
     /// When the register that it stores was there.
     pub(super) data: u32,
     pub(super) issue: u32,
@@ -51,7 +51,7 @@ impl Window {
             return None;
         }
         ops.get(index - back).filter(|store| store.class == OpClass::Store)?;
-        let Stored { data, issue, drained } = self.stored[(index - back) % HISTORY];
+        let IssuedStore { data, issue, drained } = self.stored[(index - back) % HISTORY];
         let drained = cycle(drained);
         (drained > ready).then_some(Source { from, data, issue, drained })
     }
@@ -59,7 +59,7 @@ impl Window {
     /// Issues a load that waits for a store: when it issues, when it is done, and what it waits for then.
     pub(super) fn forward(
         &mut self,
-        fixed: &Fixed<'_>,
+        fixed: &RunContext<'_>,
         op: &Op,
         store: &Source,
         ready: u32,

@@ -1,10 +1,9 @@
-//! Misses: a free miss register, a slot of memory, and lines in flight.
+//! Misses: a free miss register (MSHR), a slot of memory, and lines in flight.
 //!
-//! Memory grants a thread one request per interval. A request takes the first free
-//! interval at or after the time it comes, wherever the requests of later
-//! operations lie already: a pointer to the next free time would let an early
-//! request of a late operation wait for all others. A miss register is held from
-//! issue to data, in a gap between the holds of earlier operations if there is one.
+//! Memory grants a thread one request per interval. A request takes the first free interval at or after
+//! its arrival, wherever the requests of later operations lie already: a pointer to the next free time
+//! would make an early request of a late operation wait for all others. A miss register is held from issue
+//! to data, in a gap between the holds of earlier operations if there is one.
 
 use super::account::{Ticks, Wait, begin, cycle};
 use super::busy::Busy;

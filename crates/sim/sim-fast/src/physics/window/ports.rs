@@ -1,12 +1,11 @@
 //! Issue ports: the first cycle in which one is free.
 //!
-//! Operations come in program order but issue in any order, so what is taken is
-//! kept per cycle and not as a next free time. Co-runners leave a thread a share s
-//! of the cycles of a group: cycle t is its own where the fractional part of t·g + φ lies
-//! below s, g the golden ratio and φ different for each port. So its cycles are spread evenly,
-//! without a period that loops could fall in step with, and a larger share holds all cycles of a
-//! smaller one. Which cycles those are is found for a block of them at a time, when the first is
-//! asked for. A division also keeps the divider of its port busy.
+//! Operations come in program order but issue in any order, so what is taken is kept cycle by cycle and not
+//! as a next free time. Co-runners leave a thread a share s of the cycles of a group: cycle t is its own
+//! where the fractional part of t·g + φ is below s, g the golden ratio and φ different for each port. So its
+//! cycles are spread evenly, without a period that loops could fall in step with, and a larger share
+//! contains all cycles of a smaller one. They are found for a block of cycles at a time, when the first is
+//! asked for. A division also occupies the divider of its port.
 
 use super::account::{Ticks, begin, cycle, ticks};
 use super::busy::Busy;

@@ -1,6 +1,6 @@
 //! Queues that operations leave in any order: is there room?
 //!
-//! A number of entries that is not whole is one more for a part of the operations.
+//! A fractional number of entries means one entry more for a part of the operations.
 
 use super::spread;
 

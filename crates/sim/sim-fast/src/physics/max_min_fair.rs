@@ -1,22 +1,28 @@
-//! What is left of something shared: max-min fair shares.
+//! Max-min fairness: what a shared resource offers to each of its users.
 //!
 //! # Approach
-//! Each user gets what it asks for, as far as that is no more than an equal
-//! part of what is left; so one that asks little leaves the rest to the others. The share *offered*
-//! to a user is what it would get if it asked for all: the level λ with
-//! λ + Σ_{j≠i} min(demand_j, λ) = capacity. For two users that is
-//! max(capacity/2, capacity − the other's demand). Levels are sought in one pass over the sorted
-//! demands, since one that demands more has a higher one.
+//! Max-min fair allocation (Bertsekas and Gallager, Data Networks, section 6.5): a user gets what it
+//! demands as long as that is no more than an equal part of what is left, so one that demands little
+//! leaves the rest to the others. The *offer* to user i is what it would get if it demanded everything:
+//! the level λᵢ with
+//!
+//! ```text
+//! λᵢ + Σ_{j≠i} min(demand_j, λᵢ) = capacity
+//! sort the demands; a user that demands more has a higher level,
+//! so one pass from the largest demand down finds all levels
+//! ```
+//!
+//! For two users that is max(capacity/2, capacity − the other's demand).
 //!
 //! # Properties
 //! - Offers are what they are defined as (`offers_are_what_they_are_defined_as`).
 //! - What users take within their offers never exceeds the capacity
 //!   (`takings_within_the_offers_fit_the_capacity`).
-//! - Equal demands get equal offers (`equal_users_get_equal_offers`); for two
-//!   users it is the formula above (`two_users_share_by_the_formula`).
+//! - Equal demands get equal offers (`equal_users_get_equal_offers`); for two users they follow the
+//!   formula above (`two_users_share_by_the_formula`).
 //! - No thread is offered less than an equal part (`no_thread_is_offered_less_than_an_equal_part`).
 
-/// The share of `capacity` that is offered to each user, given what all demand.
+/// The max-min fair offer to each user of `capacity`, given all demands.
 ///
 /// `demands` are not below zero; `offers` must be as long as they.
 pub fn offers(capacity: f64, demands: &[f64], offers: &mut [f64]) {
@@ -45,7 +51,7 @@ const FEW: usize = 8;
 /// Up to so many users need no allocation.
 const MANY: usize = 48;
 
-/// A resource of which a thread wants more than is left.
+/// A resource that is demanded beyond its capacity.
 struct Scarce {
     capacity: f64,
     /// Of all demands.

@@ -1,55 +1,63 @@
-//! How to go on when several numbers are to be a fixed point together.
+//! Anderson acceleration: the next iterate of a fixed point of many coupled unknowns.
 //!
 //! # Problem
-//! Threads that share memory all slow down when one of them fetches more, and all fetch less then.
-//! Each by itself would take a step that is right only if the others stayed.
+//! Threads that share memory all slow down when one of them fetches more, and then all fetch less. A
+//! step of each by itself would be right only if the others stayed where they are.
 //!
 //! # Approach
-//! What the last rounds changed and what then was missing shows how the whole answers: the steps
-//! are combined so that least of what is missing would be left were all of it linear (Anderson,
-//! 1965; Walker and Ni, 2011), of the last two changes. What cores share are a few numbers, however
-//! many threads there are, so few rounds teach all of it. The first step goes all the way. When a
-//! step that was learnt leads far away, what was learnt is forgotten and a part of the plain step is
-//! taken; no step is much longer than what is missing.
+//! Anderson acceleration of depth two (Anderson, 1965; Walker and Ni, SIAM J. Numer. Anal. 2011). With
+//! the iterates xₖ, the residuals fₖ = g(xₖ) − xₖ and Δfₖ = fₖ − fₖ₋₁, Δxₖ likewise:
+//!
+//! ```text
+//! γ = argmin ‖fₖ − γ₁·Δfₖ − γ₂·Δfₖ₋₁‖
+//! xₖ₊₁ = xₖ + fₖ − γ₁·(Δxₖ + Δfₖ) − γ₂·(Δxₖ₋₁ + Δfₖ₋₁)
+//! ```
+//!
+//! Cores are coupled by a few numbers, however many threads there are, so a short history suffices. Two
+//! safeguards: when an accelerated step makes the residual grow by `AWAY`, the history is dropped and a
+//! damped plain step is taken; and no step exceeds `FARTHEST` times the largest residual.
+//!
+//! # Terms and units
+//! Speeds as log₂; *missing*: the residual fₖ.
 //!
 //! # Properties
-//! - Few rounds settle many numbers that meet in few, however steep that is
+//! - Many unknowns that are coupled by few converge in few rounds, however steeply
 //!   (`many_numbers_that_meet_in_few_settle_soon`).
-//! - Edges do not hinder it (`edges_are_passed`).
+//! - Kinks do not hinder it (`edges_are_passed`).
 
-/// How many earlier rounds a step learns from.
+/// Depth of the history.
 const DEPTH: usize = 2;
-/// The longest step, in what is missing at most.
+/// The longest step, over the largest residual.
 const FARTHEST: f64 = 4.0;
-/// A step that leaves so many times as much missing has led away.
+/// An accelerated step that makes the residual grow by this factor has failed.
 const AWAY: f64 = 3.0;
-/// Two changes count as the same if less than this part of one is not of the other.
+/// Two differences count as parallel if less than this part of one is orthogonal to the other.
 const ALIKE: f64 = 1e-4;
 
-/// The rounds so far.
+/// The history.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Mixing {
-    /// Where the last rounds were, the latest first.
+pub(super) struct Anderson {
+    /// The last iterates, the latest first.
     places: [Vec<f64>; DEPTH + 1],
-    /// What was missing there.
+    /// Their residuals.
     missing: [Vec<f64>; DEPTH + 1],
-    /// How many of them are known.
+    /// How many of them there are.
     known: usize,
-    /// What was missing at most when the last step was taken, if it was one that had been learnt.
+    /// The largest residual before the last step, if that was accelerated.
     learnt: Option<f64>,
-    /// The part of a plain step that is taken, as so many halvings.
+    /// Damping of a plain step, as a number of halvings.
     halvings: i32,
 }
 
-impl Mixing {
-    /// Nothing is known yet.
+impl Anderson {
+    /// Clears the history.
     pub(super) fn begin(&mut self) {
         self.known = 0;
         self.learnt = None;
         self.halvings = 0;
     }
 
-    /// Goes on from `place`, where so much is missing.
+    /// Steps from the iterate `place`, where the residual is `missing`.
     pub(super) fn step(&mut self, place: &mut [f64], missing: &[f64]) {
         let most = missing.iter().fold(0.0, |most: f64, missing| most.max(missing.abs()));
         if self.learnt.take().is_some_and(|before| most > AWAY * before) {
@@ -79,7 +87,7 @@ impl Mixing {
         place.iter_mut().zip(steps()).for_each(|(place, step)| *place += part * step);
     }
 
-    /// Keeps the result of this round.
+    /// Adds an iterate to the history.
     fn note(&mut self, place: &[f64], missing: &[f64]) {
         if self.missing[0].len() != missing.len() {
             self.known = 0;
@@ -92,8 +100,8 @@ impl Mixing {
         self.known = (self.known + 1).min(DEPTH + 1);
     }
 
-    /// How much of each change since an earlier round is taken back, so that least would be
-    /// missing.
+    /// The coefficients γ of the differences, by least squares; 0 where the history is too short
+    /// or its differences are parallel.
     fn weights(&self) -> [f64; DEPTH] {
         let [now, before, earlier] = &self.missing;
         if self.known < 2 {
@@ -130,17 +138,17 @@ impl Mixing {
 
 #[cfg(test)]
 mod tests {
-    use super::Mixing;
+    use super::Anderson;
 
     /// Rounds until nothing is missing, or 30.
     fn rounds(start: &[f64], answer: impl Fn(&[f64]) -> Vec<f64>) -> usize {
-        let (mut mixing, mut place) = (Mixing::default(), start.to_vec());
-        mixing.begin();
+        let (mut anderson, mut place) = (Anderson::default(), start.to_vec());
+        anderson.begin();
         (1..30)
             .find(|_| {
                 let there = answer(&place);
                 let missing: Vec<f64> = there.iter().zip(&place).map(|(a, b)| a - b).collect();
-                mixing.step(&mut place, &missing);
+                anderson.step(&mut place, &missing);
                 missing.iter().all(|missing| missing.abs() < 1e-6)
             })
             .unwrap_or(30)

@@ -1,56 +1,69 @@
-//! What answers how a thread does in an environment.
+//! The core model that the fixed point evaluates: how a thread performs in a given environment.
+//!
+//! # Approach
+//! Two implementations: [`Direct`] runs the window model each time; [`Tables`] interpolates in tables
+//! ([`ResponseTable`]) that are made by the window model when first needed. Each evaluation comes as a
+//! [`Summary`], enough for a round of the fixed point, or in full as an [`Outcome`]; a table adds its
+//! gradient to either ([`Linearization`]).
+//!
+//! # Properties
+//! `tables_meet_the_direct_solve`
 
 use super::domains::Physics;
-use super::local::Local;
+use super::linearization::Linearization;
 use super::pipeline::{CoreSharing, Environment};
 use super::prepared::Prepared;
-use super::response::{Response, ResponseTable};
+use super::response_table::{ResponseTable, Summary};
 use super::tasks::Task;
 use super::window::{Outcome, Window};
 
-/// Answers how a thread does in an environment.
-pub trait Respond {
-    /// In short, for a round.
-    fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response;
-    /// In short, with what follows from it nearby, where that is known.
-    fn around(&mut self, task: &Task<'_>, environment: &Environment) -> (Response, Option<Local>) {
-        (self.respond(task, environment), None)
-    }
-    /// In full, once all is settled.
-    fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome;
-    /// In full, with what follows from it nearby, where that is known.
-    fn detail_around(
+/// How a thread performs in an environment.
+pub trait CoreModel {
+    /// The summary, for a round of the fixed point.
+    fn summary(&mut self, task: &Task<'_>, environment: &Environment) -> Summary;
+    /// The summary, with its linearization where there is one.
+    fn linearized_summary(
         &mut self,
         task: &Task<'_>,
         environment: &Environment,
-    ) -> (Outcome, Option<Local>) {
+    ) -> (Summary, Option<Linearization>) {
+        (self.summary(task, environment), None)
+    }
+    /// In full, once the fixed point has settled.
+    fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome;
+    /// In full, with its linearization where there is one.
+    fn linearized_detail(
+        &mut self,
+        task: &Task<'_>,
+        environment: &Environment,
+    ) -> (Outcome, Option<Linearization>) {
         (self.detail(task, environment), None)
     }
-    /// Inputs that do anything to the thread, one bit each.
-    fn cares(&mut self, task: &Task<'_>) -> u32;
+    /// The inputs that affect the thread, one bit each.
+    fn inputs(&mut self, task: &Task<'_>) -> u32;
 }
 
-/// Runs the window model for each answer: the direct solve.
+/// Runs the window model each time: the direct solve.
 #[derive(Debug, Clone, Default)]
 pub struct Direct {
     window: Window,
 }
 
-impl Respond for Direct {
-    fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response {
-        Response::from(&self.detail(task, environment))
+impl CoreModel for Direct {
+    fn summary(&mut self, task: &Task<'_>, environment: &Environment) -> Summary {
+        Summary::from(&self.detail(task, environment))
     }
 
     fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {
         self.window.run(task.pipeline, &task.phase.trace, environment)
     }
 
-    fn cares(&mut self, _: &Task<'_>) -> u32 {
+    fn inputs(&mut self, _: &Task<'_>) -> u32 {
         u32::MAX
     }
 }
 
-/// Looks answers up in tables, made when first asked for.
+/// Interpolates in tables, which are made when first needed.
 #[derive(Debug, Clone, Copy)]
 pub struct Tables<'a> {
     /// The machine.
@@ -99,30 +112,34 @@ impl Physics {
     }
 }
 
-impl Respond for Tables<'_> {
-    fn respond(&mut self, task: &Task<'_>, environment: &Environment) -> Response {
-        self.table(task).respond(environment)
+impl CoreModel for Tables<'_> {
+    fn summary(&mut self, task: &Task<'_>, environment: &Environment) -> Summary {
+        self.table(task).summary(environment)
     }
 
-    fn around(&mut self, task: &Task<'_>, environment: &Environment) -> (Response, Option<Local>) {
-        let (response, local) = self.table(task).around(environment);
-        (response, Some(local))
-    }
-
-    fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {
-        self.detail_around(task, environment).0
-    }
-
-    fn detail_around(
+    fn linearized_summary(
         &mut self,
         task: &Task<'_>,
         environment: &Environment,
-    ) -> (Outcome, Option<Local>) {
-        let (outcome, local) = self.table(task).detail(environment, task.pipeline.width);
-        (outcome, Some(local))
+    ) -> (Summary, Option<Linearization>) {
+        let (summary, linear) = self.table(task).linearized_summary(environment);
+        (summary, Some(linear))
     }
 
-    fn cares(&mut self, task: &Task<'_>) -> u32 {
-        self.table(task).cares()
+    fn detail(&mut self, task: &Task<'_>, environment: &Environment) -> Outcome {
+        self.linearized_detail(task, environment).0
+    }
+
+    fn linearized_detail(
+        &mut self,
+        task: &Task<'_>,
+        environment: &Environment,
+    ) -> (Outcome, Option<Linearization>) {
+        let (outcome, linear) = self.table(task).detail(environment, task.pipeline.width);
+        (outcome, Some(linear))
+    }
+
+    fn inputs(&mut self, task: &Task<'_>) -> u32 {
+        self.table(task).inputs()
     }
 }

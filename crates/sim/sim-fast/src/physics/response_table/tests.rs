@@ -34,7 +34,7 @@ impl BuiltTable {
         let off = |environment: Environment| {
             let trace = &self.prepared.cores[0].trace;
             let direct = Window::default().run(&self.pipeline, trace, &environment).cpi;
-            (self.table.respond(&environment).cpi / direct - 1.0).abs()
+            (self.table.summary(&environment).cpi / direct - 1.0).abs()
         };
         let mut errors: Vec<f64> = environments.map(off).collect();
         errors.sort_by(f64::total_cmp);
@@ -65,8 +65,8 @@ proptest! {
     #[test]
     fn no_answer_is_faster_than_the_best_environment(environment in any_environment()) {
         let best: Vec<f64> = made().ranges.iter().map(|range| range.best).collect();
-        let best = made().table.respond(&self::environment(&best)).cpi;
-        prop_assert!(made().table.respond(&environment).cpi >= best * 0.999);
+        let best = made().table.summary(&self::environment(&best)).cpi;
+        prop_assert!(made().table.summary(&environment).cpi >= best * 0.999);
     }
 
     #[test]
@@ -104,15 +104,15 @@ fn environments_off_the_anchor_in_some_inputs_are_met() {
 /// `moves` leads from one environment to another nearby.
 fn slopes_off(
     runner: &mut TestRunner,
-    mut moves: impl FnMut(&mut TestRunner, &Local, Environment) -> Environment,
+    mut moves: impl FnMut(&mut TestRunner, &Linearization, Environment) -> Environment,
 ) -> [f64; 2] {
     let made = made();
     let mut errors: Vec<f64> = std::iter::repeat_with(|| {
         let from = environment(&off_the_anchor().new_tree(runner).unwrap().current());
-        let local = made.table.around(&from).1;
-        let to = moves(runner, &local, from);
-        assert!(local.reaches(&from, &to) && local.is_granted_alike(&from, &to));
-        (local.cpi(&from, &to) / made.table.respond(&to).cpi - 1.0).abs()
+        let linear = made.table.linearized_summary(&from).1;
+        let to = moves(runner, &linear, from);
+        assert!(linear.reaches(&from, &to) && linear.is_granted_alike(&from, &to));
+        (linear.cpi(&from, &to) / made.table.summary(&to).cpi - 1.0).abs()
     })
     .take(400)
     .collect();
@@ -155,11 +155,11 @@ fn moved(mut to: Environment, input: usize, share: f64) -> Environment {
 #[test]
 fn what_follows_from_afar_is_nearly_what_the_table_says() {
     let mut far = 0;
-    let [mean, p95] = slopes_off(&mut TestRunner::deterministic(), |runner, local, from| {
+    let [mean, p95] = slopes_off(&mut TestRunner::deterministic(), |runner, linear, from| {
         (0..3 + GROUPS + STRUCTURES + REACHES).fold(from, |before, input| {
             let share = (-1.0_f64..1.0).new_tree(runner).unwrap().current();
             let to = moved(before, input, share);
-            let follows = local.reaches(&from, &to) && local.is_granted_alike(&from, &to);
+            let follows = linear.reaches(&from, &to) && linear.is_granted_alike(&from, &to);
             far += usize::from(follows && share.abs() > 0.25);
             if follows { to } else { before }
         })

@@ -1,45 +1,58 @@
-//! How far to go towards where the fixed point seems to lie.
+//! Aitken's delta-squared process: the length of a thread's next step towards the fixed point.
+//!
+//! # Problem
+//! Full steps make threads oscillate that slow each other down, and make those creep that get more of a
+//! cache the faster they are.
 //!
 //! # Approach
-//! Taking all of each step makes threads that slow each other down swing, and those crawl that get
-//! more of a cache the faster they are. The part that is taken follows the last two steps
-//! (Aitken): if what was missing changed sign the step was too long, if it hardly shrank too
-//! short. A thread that swings time and again is at a cliff, which has no slope to follow: the more often, the
-//! shorter its longest step (`LONGEST`).
+//! Aitken's delta-squared as dynamic relaxation (Irons and Tuck, 1969), thread by thread. With the
+//! residual fₖ = 1/CPI(xₖ) − xₖ of the IPC xₖ:
+//!
+//! ```text
+//! ωₖ = ωₖ₋₁ · fₖ₋₁ / (fₖ₋₁ − fₖ)        1 if that is negative
+//! xₖ₊₁ = xₖ + clamp(ωₖ, SHORTEST, longest) · fₖ
+//! ```
+//!
+//! A thread whose residual changes its sign again and again is at a cliff, which has no slope to follow:
+//! the more often, the shorter its longest step (`LONGEST`). Far from the fixed point no step is longer
+//! than the residual.
+//!
+//! # Properties
+//! - Slopes of any steepness converge soon (`slopes_of_any_steepness_settle_soon`).
 
-/// Largest relative change of an IPC that counts as none.
+/// The IPC has converged when it changes by no more than this, relatively.
 pub const CLOSE: f64 = 2e-3;
 
-/// The longest step by how often the sign of what was missing has changed.
+/// The longest step, by how often the residual has changed its sign.
 const LONGEST: [f64; 8] = [3.0, 1.0, 1.0, 0.8, 0.7, 0.5, 0.5, 0.35];
 /// The longest one after that, and the shortest of all.
 const SHORTEST: f64 = 0.25;
 
-/// Only a thread that misses the fixed point by no more than this goes further than its estimate
-/// share.
+/// Only a thread whose residual is no more than this part of its IPC steps further than the residual
+/// itself.
 const NEAR: f64 = 0.3;
 
 /// The steps of one thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct Aitken {
     part: f64,
     before: f64,
     swings: usize,
 }
 
-impl Default for Step {
+impl Default for Aitken {
     fn default() -> Self {
         Self { part: 0.7, before: 0.0, swings: 0 }
     }
 }
 
-impl Step {
-    /// Has the sign of what was missing changed more than once?
+impl Aitken {
+    /// Has the residual changed its sign more than once?
     pub fn swings(&self) -> bool {
         self.swings > 1
     }
 
-    /// The step to take when `missing` lies between `here` and where it seems to lie.
+    /// The step to take from `here`, where the residual is `missing`.
     pub fn next(&mut self, missing: f64, here: f64) -> f64 {
         self.swings += usize::from(self.before * missing < 0.0);
         let longest = LONGEST.get(self.swings).copied().unwrap_or(SHORTEST);
@@ -58,11 +71,11 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
-    use super::Step;
+    use super::Aitken;
 
     fn rounds(slope: f64) -> u32 {
         // Two threads alike: each wants 1 − slope·(the other − 1).
-        let (mut step, mut x) = (Step::default(), 3.0);
+        let (mut step, mut x) = (Aitken::default(), 3.0);
         for round in 1.. {
             let missing = 1.0 - slope * (x - 1.0) - x;
             if f64::abs(missing) < 1e-3 {

@@ -1,20 +1,32 @@
-//! Which lines a thread touches over time, and which it misses.
+//! AET: the average eviction time of a cache line, and the miss ratio that follows from it.
+//!
+//! # Problem
+//! The window model and the shared caches need, for any cache size, how long a line stays cached and
+//! how often a thread misses. All that a profile has is histograms of reuse times.
 //!
 //! # Approach
-//! AET (Hu et al., 2016). F(t), the mean number of distinct lines that a thread touches in t of its
-//! instructions, comes from its reuse times. A cache that keeps what was touched in the last t
-//! instructions holds F(t) lines, and the share of accesses with longer reuse times misses.
+//! AET (Hu et al., Kinetic Modeling of Data Eviction in Cache, USENIX ATC 2016). With P(a) the share
+//! of accesses whose reuse time exceeds a accesses, and r accesses per instruction, a cache with
+//! least-recently-used replacement that holds C lines evicts a line at the age T for which
 //!
-//! A [`Footprint`] keeps F in steps of a quarter octave of t, as the profile's bins; in between it is
-//! linear in log t.
+//! ```text
+//! F(T) = ∫ P(a) da, from 0 to r·T, = C          misses per instruction = r · P(r·T)
+//! ```
+//!
+//! F(T) is also the *footprint*: the mean number of distinct lines
+//! that are touched in T. Where several streams (data, code, prefetches) share a cache, their F and
+//! their misses add up ([`Footprint::new`]). [`Footprint`] tabulates both in steps of a quarter octave,
+//! as the profile's bins, and is linear in log t between.
 //!
 //! # Terms and units
-//! Time: instructions of the thread, as log₂. Misses: per instruction.
+//! Time and *reach* T: instructions of the thread, as log₂. Misses: per instruction.
 //!
 //! # Properties
-//! `a_reach_is_the_time_in_which_so_many_lines_are_touched`, `a_reach_within_has_so_many_misses`,
-//! `of_reaches_with_as_many_misses_the_nearest_is_taken`,
-//! `a_loop_over_less_than_the_cache_never_misses`.
+//! - The reach of a cache is the time in which as many lines are touched
+//!   (`a_reach_is_the_time_in_which_so_many_lines_are_touched`).
+//! - A reach sought by its misses has these misses (`a_reach_within_has_so_many_misses`); of several the
+//!   nearest is taken (`of_reaches_with_as_many_misses_the_nearest_is_taken`).
+//! - A loop over less than the cache never misses (`a_loop_over_less_than_the_cache_never_misses`).
 
 use std::hash::{Hash, Hasher};
 
@@ -34,7 +46,7 @@ const POINTS: usize = STEPS * LONGEST + 1;
 pub struct Footprint {
     /// Lines at each point of time, and misses per instruction beyond.
     points: Box<[(f32, f32); POINTS]>,
-    /// Lines that are ever touched.
+    /// All lines that are ever touched.
     most: f64,
 }
 
@@ -45,7 +57,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream that a histogram counts, over so many instructions.
+    /// The stream of a histogram, over this number of instructions.
     #[must_use]
     pub fn new(histogram: &ReuseHistogram, instructions: u64) -> Self {
         let rate = histogram.accesses as f64 / instructions.max(1) as f64;
@@ -54,7 +66,7 @@ impl Stream {
 }
 
 impl Footprint {
-    /// Of all these streams together.
+    /// The footprint of several streams together.
     #[must_use]
     pub fn new(streams: &[&Stream]) -> Self {
         let point = |index: usize| {
@@ -82,7 +94,7 @@ impl Footprint {
         (index, at - index as f64)
     }
 
-    /// Distinct lines in 2^`time` instructions, and their rise per octave.
+    /// Distinct lines in 2^`time` instructions, and their increase per octave.
     pub(super) fn lines_and_rise(&self, time: f64) -> (f64, f64) {
         let (index, share) = Self::place(time);
         let (a, b) = (self.points[index].0, self.points[index + 1].0);
@@ -109,8 +121,8 @@ impl Footprint {
         f64::from(a) + share * (f64::from(b) - f64::from(a))
     }
 
-    /// The reach, log₂ instructions, between two others with so few misses per instruction; of all such
-    /// ones that nearest to `near`.
+    /// The reach, log₂ instructions, within an interval with this number of misses per instruction; of several
+    /// the one nearest to `near`.
     #[must_use]
     pub fn reach_within(&self, [shortest, longest]: [f64; 2], misses: f64, near: f64) -> f64 {
         let steps = Self::place(shortest).0 + 1..=Self::place(longest).0;
@@ -135,7 +147,7 @@ impl Footprint {
         alike.map_or(longest, |(first, last)| near.clamp(first, last))
     }
 
-    /// The shortest reach, log₂ instructions, with so few misses per instruction.
+    /// The shortest reach, log₂ instructions, with no more than these misses per instruction.
     #[must_use]
     pub fn reach_with_misses(&self, misses: f64) -> f64 {
         let after = self.points.partition_point(|point| f64::from(point.1) > misses);
@@ -152,7 +164,7 @@ impl Footprint {
         self.points.first().map_or(0.0, |point| f64::from(point.1))
     }
 
-    /// The time, log₂ instructions, in which so many lines are touched; the
+    /// The reach of a cache of this many lines: the time, log₂ instructions, in which as many are touched; the
     /// longest if they never are.
     #[must_use]
     pub fn reach(&self, lines: f64) -> f64 {

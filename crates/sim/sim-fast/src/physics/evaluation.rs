@@ -1,40 +1,41 @@
-//! How each thread of the fixed point answers to its surroundings.
+//! When the fixed point evaluates the core model for a thread, and the step that it then takes.
 //!
 //! # Approach
-//! A thread takes a part of the step to where its environment leads ([`Columns::ask`]). Where that is
-//! follows from the last look-up, or is looked up again. When all has settled, full answers must
-//! be what followed ([`Columns::check`]). Between, [`Columns::wake`] reports which threads are affected by what cores
-//! leave each other.
+//! In each sweep a thread takes a part of the step to where its environment leads ([`Columns::sweep`]),
+//! which follows from the last evaluation ([`super::linearization`], [`super::sensitivity`]) or from a
+//! new one. When all has settled, evaluations in full must agree with what was extrapolated
+//! ([`Columns::check`]). In between, [`Columns::wake`] finds the threads that notice what the cores leave
+//! each other.
 
 use std::ops::Range;
 
+use super::aitken::Aitken;
+use super::aitken::CLOSE;
 use super::columns::Columns;
+use super::core_model::CoreModel;
 use super::groups::Groups;
-use super::local::Local;
-use super::near::{self, SAME};
+use super::linearization::Linearization;
 use super::pipeline::{Environment, GROUPS, STRUCTURES};
 use super::rates::{self, Rates};
-use super::respond::Respond;
-use super::response::Response;
-use super::step::CLOSE;
-use super::step::Step;
+use super::response_table::Summary;
+use super::sensitivity::{self, SAME};
 use super::tasks::Task;
 
-/// A thread whose surroundings are the same as before rests when its IPC is so near.
+/// A thread takes no step when its IPC is off by less than this part.
 const RESTS: f64 = CLOSE / 4.0;
 /// Environments that differ by no more have the same misses.
 const EQUAL: f64 = 2e-4;
-/// So far slopes give the CPI without a full answer that confirms it.
+/// Changes of CPI up to this part are extrapolated without a full evaluation that confirms them.
 const TRUSTED: f64 = 1e-2;
-/// What a thread takes of its core by no more of all of it is taken as before.
+/// What a thread takes of its core has not changed if it did by no more than this part of the core.
 const TAKEN: f64 = 0.05;
 
 impl Columns {
-    /// Takes a step towards what the environment of each of some threads makes of it. Have they
+    /// Takes a step of each of some threads towards the CPI in its environment. Have they
     /// settled?
-    pub(super) fn ask(
+    pub(super) fn sweep(
         &mut self,
-        respond: &mut dyn Respond,
+        model: &mut dyn CoreModel,
         tasks: &[Task<'_>],
         some: Range<usize>,
     ) -> bool {
@@ -45,12 +46,12 @@ impl Columns {
             let cpi = match self.follows(task, index) {
                 Some(cpi) => cpi,
                 None => {
-                    let before = self.responses[index];
-                    let cpi = self.look_up(respond, task, index);
+                    let before = self.summaries[index];
+                    let cpi = self.look_up(model, task, index);
                     // Where the window model is run, half of each change is taken: no end.
-                    let (ipc, now) = (self.ipc[index], &self.responses[index]);
+                    let (ipc, now) = (self.ipc[index], &self.summaries[index]);
                     let otherwise = takes_otherwise(task, ipc, &before, now);
-                    settled &= !(otherwise && self.is_local(index));
+                    settled &= !(otherwise && self.is_linearized(index));
                     cpi
                 }
             };
@@ -71,37 +72,38 @@ impl Columns {
         settled
     }
 
-    /// The CPI of a thread, if it follows from where an answer was asked for last.
+    /// The CPI of a thread, if it can be extrapolated from its last evaluation.
     fn follows(&self, task: &Task<'_>, index: usize) -> Option<f64> {
-        let (from, local) = self.asked[index].as_ref()?;
-        let (to, cpi) = (&self.environments[index], self.responses[index].cpi);
-        match local {
-            Some(local) => leads(task, local, cpi, from, to).then(|| local.cpi(from, to)),
-            None => (near::change(task, self.cares[index], cpi, from, to) <= SAME).then_some(cpi),
+        let (from, linear) = self.asked[index].as_ref()?;
+        let (to, cpi) = (&self.environments[index], self.summaries[index].cpi);
+        match linear {
+            Some(linear) => leads(task, linear, cpi, from, to).then(|| linear.cpi(from, to)),
+            None => (sensitivity::change(task, self.active[index], cpi, from, to) <= SAME)
+                .then_some(cpi),
         }
     }
 
-    /// Asks for the response of a thread; returns its CPI.
-    fn look_up(&mut self, respond: &mut dyn Respond, task: &Task<'_>, index: usize) -> f64 {
+    /// Evaluates the core model for a thread; returns the CPI.
+    fn look_up(&mut self, model: &mut dyn CoreModel, task: &Task<'_>, index: usize) -> f64 {
         self.answers += 1;
         let environment = self.environments[index];
-        let (new, local) = respond.around(task, &environment);
+        let (new, linear) = model.linearized_summary(task, &environment);
         // Without slopes it is asked in each round.
-        let often = local.is_none() && self.asked[index].is_some();
+        let often = linear.is_none() && self.asked[index].is_some();
         let half = often || self.steps[index].swings();
-        let response = &mut self.responses[index];
-        *response = if half { new.half_way(response) } else { new };
-        self.asked[index] = Some((environment, local));
+        let summary = &mut self.summaries[index];
+        *summary = if half { new.half_way(summary) } else { new };
+        self.asked[index] = Some((environment, linear));
         // What it takes of its core may be other than before, however fast it is.
         self.moved[index] = true;
-        response.cpi
+        summary.cpi
     }
 
-    /// Is what followed as full answers are, and what each takes of its core? Those for which it is not
-    /// are asked again; only awake ones are checked.
+    /// Do full evaluations confirm what was extrapolated, and what each thread takes of its core? Those for which
+    /// they do not are evaluated again; only cores that were awake are checked.
     pub(super) fn check(
         &mut self,
-        respond: &mut dyn Respond,
+        model: &mut dyn CoreModel,
         tasks: &[Task<'_>],
         groups: &Groups,
     ) -> bool {
@@ -110,7 +112,7 @@ impl Columns {
                 continue;
             }
             for index in groups.tasks(core) {
-                let right = self.is_right(respond, &tasks[index], index);
+                let right = self.is_right(model, &tasks[index], index);
                 self.awake[core] |= !right;
             }
         }
@@ -118,10 +120,10 @@ impl Columns {
     }
 
     /// See [`Columns::check`].
-    fn is_right(&mut self, respond: &mut dyn Respond, task: &Task<'_>, index: usize) -> bool {
-        let (cpi, anew) = self.window(respond, task, index);
+    fn is_right(&mut self, model: &mut dyn CoreModel, task: &Task<'_>, index: usize) -> bool {
+        let (cpi, anew) = self.window(model, task, index);
         let right = (cpi / self.cpi[index] - 1.0).abs() <= CLOSE;
-        let full = self.windows[index].as_ref().filter(|_| anew && self.is_local(index));
+        let full = self.windows[index].as_ref().filter(|_| anew && self.is_linearized(index));
         let Some((_, window)) = full else {
             if !right {
                 // Either of them may be what is wrong.
@@ -130,29 +132,29 @@ impl Columns {
             }
             return right;
         };
-        let (known, taken) = (self.responses[index], Response::from(window));
+        let (known, taken) = (self.summaries[index], Summary::from(window));
         if right && !takes_otherwise(task, self.ipc[index], &known, &taken) {
             return true;
         }
         let half = self.steps[index].swings();
-        self.responses[index] = if half { taken.half_way(&known) } else { taken };
+        self.summaries[index] = if half { taken.half_way(&known) } else { taken };
         self.moved[index] = true;
         false
     }
 
     /// Did the last look-up of a thread give slopes?
-    fn is_local(&self, index: usize) -> bool {
+    fn is_linearized(&self, index: usize) -> bool {
         matches!(self.asked[index], Some((_, Some(_))))
     }
 
-    /// Sets the rates of a thread, all of it settled. Are they others than before?
+    /// Sets the rates of a settled thread. Have they changed?
     pub(super) fn rate(
         &mut self,
-        respond: &mut dyn Respond,
+        model: &mut dyn CoreModel,
         task: &Task<'_>,
         index: usize,
     ) -> bool {
-        let (cpi, _) = self.window(respond, task, index);
+        let (cpi, _) = self.window(model, task, index);
         let environment = &self.environments[index];
         let right = |(of, rates): &(Environment, Rates)| {
             of.is_near(environment, EQUAL) && (rates.cpi / cpi - 1.0).abs() <= EQUAL
@@ -165,41 +167,41 @@ impl Columns {
         true
     }
 
-    /// The CPI that the window model says of a thread here, in full. It is asked only if the last
-    /// answer does not lead here; was it? Slopes then lead on from here.
-    fn window(&mut self, respond: &mut dyn Respond, task: &Task<'_>, index: usize) -> (f64, bool) {
+    /// The CPI of a thread by a full evaluation, and whether a new one was needed: it is not if the last
+    /// one can be extrapolated to here. Slopes are then taken from here.
+    fn window(&mut self, model: &mut dyn CoreModel, task: &Task<'_>, index: usize) -> (f64, bool) {
         if let Some(cpi) = self.known(task, index) {
             return (cpi, false);
         }
         let environment = self.environments[index];
-        let (window, local) = respond.detail_around(task, &environment);
+        let (window, linear) = model.linearized_detail(task, &environment);
         let cpi = window.cpi;
         self.answers += 1;
         self.windows[index] = Some((environment, window));
         self.rates[index] = None;
-        if local.is_some() {
-            self.asked[index] = Some((environment, local));
-            self.responses[index].cpi = cpi;
+        if linear.is_some() {
+            self.asked[index] = Some((environment, linear));
+            self.summaries[index].cpi = cpi;
         }
         (cpi, true)
     }
 
-    /// The CPI that the last full answer says of a thread here, if it leads here.
+    /// The CPI extrapolated from the last full evaluation, if it reaches here.
     fn known(&self, task: &Task<'_>, index: usize) -> Option<f64> {
         let (of, window) = self.windows[index].as_ref()?;
         let environment = &self.environments[index];
-        if let Some((from, Some(local))) = &self.asked[index] {
-            let cpi = self.responses[index].cpi;
-            let there = |to: &Environment| leads(task, local, cpi, from, to);
+        if let Some((from, Some(linear))) = &self.asked[index] {
+            let cpi = self.summaries[index].cpi;
+            let there = |to: &Environment| leads(task, linear, cpi, from, to);
             let same = of == from;
             if there(environment) && (same || there(of)) {
-                let before = if same { local.there(from) } else { local.cpi(from, of) };
-                let more = local.cpi(from, environment) - before;
+                let before = if same { linear.there(from) } else { linear.cpi(from, of) };
+                let more = linear.cpi(from, environment) - before;
                 let trusted = more.abs() <= TRUSTED * window.cpi;
                 return trusted.then_some(window.cpi + more);
             }
         }
-        let change = near::change(task, self.cares[index], window.cpi, of, environment);
+        let change = sensitivity::change(task, self.active[index], window.cpi, of, environment);
         (change <= SAME).then_some(window.cpi)
     }
 
@@ -209,29 +211,29 @@ impl Columns {
             let range = groups.tasks(core);
             if !self.awake[core] && range.clone().any(|index| self.notices(&tasks[index], index)) {
                 self.awake[core] = true;
-                self.steps[range].fill(Step::default());
+                self.steps[range].fill(Aitken::default());
             }
         }
     }
 
     /// Does a thread notice what has changed beyond its core since its last step?
     fn notices(&self, task: &Task<'_>, index: usize) -> bool {
-        let Some((from, local)) = &self.asked[index] else { return true };
+        let Some((from, linear)) = &self.asked[index] else { return true };
         let (felt, now) = (&self.felt[index], &self.environments[index]);
         let cpi = self.cpi[index];
-        match local {
-            Some(local) => {
-                !local.reaches_beyond(from, now)
-                    || !is_granted(task, local, cpi, from, now)
-                    || local.beyond(felt, now).abs() > SAME * cpi
+        match linear {
+            Some(linear) => {
+                !linear.reaches_beyond(from, now)
+                    || !is_granted(task, linear, cpi, from, now)
+                    || linear.beyond(felt, now).abs() > SAME * cpi
             }
-            None => near::change(task, self.cares[index], cpi, from, now) > SAME,
+            None => sensitivity::change(task, self.active[index], cpi, from, now) > SAME,
         }
     }
 }
 
 /// Does a thread take notably more or less of its core than was reckoned with?
-fn takes_otherwise(task: &Task<'_>, ipc: f64, known: &Response, new: &Response) -> bool {
+fn takes_otherwise(task: &Task<'_>, ipc: f64, known: &Summary, new: &Summary) -> bool {
     let core = task.pipeline;
     let notable = |known: f64, new: f64, all: f64| (known - new).abs() * ipc > TAKEN * all;
     notable(known.front, new.front, 1.0)
@@ -245,20 +247,27 @@ fn takes_otherwise(task: &Task<'_>, ipc: f64, known: &Response, new: &Response) 
         })
 }
 
-/// Does what was looked up in one environment lead to another? Memory's interval may be any that
-/// leaves the thread far more than it fetches.
-fn leads(task: &Task<'_>, local: &Local, cpi: f64, from: &Environment, to: &Environment) -> bool {
-    local.reaches(from, to) && is_granted(task, local, cpi, from, to)
+/// Can the CPI be extrapolated from one environment to another? Memory's interval may be any that
+/// grants the thread far more than it fetches.
+fn leads(
+    task: &Task<'_>,
+    linear: &Linearization,
+    cpi: f64,
+    from: &Environment,
+    to: &Environment,
+) -> bool {
+    linear.reaches(from, to) && is_granted(task, linear, cpi, from, to)
 }
 
 /// Is memory's interval alike, or leaves both times far more than is fetched?
 fn is_granted(
     task: &Task<'_>,
-    local: &Local,
+    linear: &Linearization,
     cpi: f64,
     from: &Environment,
     to: &Environment,
 ) -> bool {
-    local.is_granted_alike(from, to)
-        || near::is_granted_enough(task, from, cpi) && near::is_granted_enough(task, to, cpi)
+    linear.is_granted_alike(from, to)
+        || sensitivity::is_granted_enough(task, from, cpi)
+            && sensitivity::is_granted_enough(task, to, cpi)
 }

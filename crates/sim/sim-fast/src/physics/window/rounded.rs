@@ -1,4 +1,4 @@
-//! What a run makes of an environment.
+//! An environment as the window model sees it: rounded and bounded.
 
 use super::super::pipeline::{CacheLevel, Environment, Queue, REACHES};
 use super::{Course, HISTORY};
@@ -6,7 +6,7 @@ use super::{Course, HISTORY};
 /// An environment as a run takes it: whole numbers where it needs them, within bounds. Runs that see the same go
 /// the same course.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
+pub struct RoundedEnvironment {
     /// Entries of the re-order buffer are operations here, however full its groups are.
     pub environment: Environment,
     /// By [`CacheLevel`]: the longest reuse time, instructions, after which a line is still cached.
@@ -16,7 +16,7 @@ pub struct Seen {
 impl Course<'_> {
     /// What a run that follows this course makes of an environment.
     #[must_use]
-    pub fn seen(&self, environment: &Environment) -> Seen {
+    pub fn seen(&self, environment: &Environment) -> RoundedEnvironment {
         let mut seen = *environment;
         // A completion table of groups has as many entries as it would have with full ones.
         seen.entries[Queue::Rob as usize] *= self.fill;
@@ -29,11 +29,11 @@ impl Course<'_> {
         seen.memory_latency = seen.memory_latency.round().max(1.0);
         // Finite, so that a cold access is beyond any reach.
         let reach = environment.reach.map(|reach| reach.min(127.0).exp2() as f32);
-        Seen { environment: seen, reach }
+        RoundedEnvironment { environment: seen, reach }
     }
 }
 
-impl Seen {
+impl RoundedEnvironment {
     /// Entries of a queue that is counted in whole operations.
     pub(super) fn whole(&self, queue: Queue) -> usize {
         self.environment.entries[queue as usize] as usize

@@ -1,47 +1,50 @@
-//! How far a cache reaches that several threads share.
+//! StatCC: how threads share a cache.
 //!
 //! # Problem
-//! Threads that share a cache have it in proportion to how fast they bring in
-//! lines that stay, and how fast they do that depends on what they have of it.
+//! Threads occupy a shared cache in proportion to how fast they bring in lines that stay, and how fast
+//! they do so depends on what they have of it.
 //!
 //! # Approach
-//! StatCC (Eklov et al., 2011) on [`Footprint`]s. A cache of C lines with least-recently-used
-//! replacement holds what was touched in the last τ, where Σᵢ Fᵢ(IPCᵢ·τ) = C; thread i then
-//! reaches Tᵢ = IPCᵢ·τ instructions back. τ is found by Newton steps on F over log t, on log F while it
-//! is far, kept in a bracket that halves when a step leaves it.
+//! StatCC (Eklov et al., Fast Modeling of Shared Caches in Multicore Systems, HiPEAC 2011) couples the
+//! miss ratios of co-runners to their CPI. Here the miss ratios are those of AET ([`super::aet`]), and the
+//! CPI is solved for elsewhere ([`super::solve`]): at speeds IPCᵢ all lines are evicted at one age τ,
 //!
-//! *Older lines.* A cache sees what the one above misses. So a line's age there counts from when it was
-//! brought to the one above, not from its last use: it is older by the time X for which it was in use
-//! above. Above, lines stay F(R)/M(R) instructions on average (Little's law; R the reach there, M the
-//! misses per instruction), of which they are used no more for the last R. So X is F(R)/M(R) − R on average;
-//! that it is spread exponentially is assumed, and where X is small compared with τ its mean will do. An access with reuse time r ≥ R hits below if X + r ≤ τ: the
-//! cache holds E[F(τ − X) − F(R) + M(R)·(X + R)] lines, of which E[M(τ − X)] per instruction are missed, τ − X
-//! no less than R. Threads whose lines are used above for long lose by that what others gain.
+//! ```text
+//! solve Σᵢ Fᵢ(IPCᵢ · τ) = C for τ:      Newton steps on F over log t (on log F while far away),
+//!                                       bisection where a step leaves the bracket
+//! reachᵢ = IPCᵢ · τ                     missesᵢ = Mᵢ(reachᵢ)
+//! ```
+//!
+//! *Filtering by the cache above.* A cache sees only what the one above misses, so a line's age counts
+//! from when it was brought up, not from its last use: it is older by the time X during which it hit
+//! above. A line stays F(R)/M(R) instructions above on average (Little's law; R the reach there, M the
+//! misses per instruction), the last R of them unused: X is F(R)/M(R) − R on average. It is taken to be
+//! exponential, or equal to its mean where that is short compared with τ. An access with reuse time r ≥ R hits below if
+//! X + r ≤ τ, so the cache holds E[F(τ − X) − F(R) + M(R)·(X + R)] lines and misses E[M(τ − X)] per
+//! instruction, with τ − X no less than R. Threads with many hits above lose what others gain.
 //!
 //! # Terms and units
 //! Time: instructions of the thread, as log₂. Misses: per instruction.
 //!
 //! # Properties
 //! - More cache never adds misses (`more_cache_never_adds_misses`).
-//! - One thread's reach is looked up and is the same
-//!   (`one_reach_is_looked_up`).
-//! - A sharer never adds reach (`a_sharer_never_adds_reach`), and all shares
-//!   together fill the cache (`shares_fill_the_cache`).
-//! - What caches above serve makes lines older
-//!   (`a_cache_below_others_keeps_lines_as_a_plain_one_does`).
+//! - The reach of a thread alone is that of AET (`one_reach_is_looked_up`).
+//! - A sharer never adds reach (`a_sharer_never_adds_reach`), and all shares together fill the cache
+//!   (`shares_fill_the_cache`).
+//! - Lines that hit above are older (`a_cache_below_others_keeps_lines_as_a_plain_one_does`).
 
-use super::footprint::{FOREVER, Footprint, STEPS};
+use super::aet::{FOREVER, Footprint, STEPS};
 
-/// Times for which lines are in use above, each as likely, in the mean one: the means of the four quarters of
+/// Times during which a line hits above, over their mean, equally likely: the means of the four quarters of
 /// an exponential distribution.
 const USED_ABOVE: [f64; 4] = [0.1370, 0.4774, 0.9794, 2.4062];
 
-/// How much older a thread's lines are to a cache than their last use, as a cache above served it.
+/// What the cache above does to a thread's lines in this one: they are older than their last use.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Older {
-    /// Mean time for which they are in use above, instructions.
+pub struct Filter {
+    /// Mean time during which lines hit above, instructions.
     used: f64,
-    /// What the cache above reaches, instructions.
+    /// The reach of the cache above, instructions.
     reach: f64,
     /// Lines that it holds.
     lines: f64,
@@ -49,7 +52,7 @@ pub struct Older {
     misses: f64,
 }
 
-/// Lines are older than their last use where that is more than this part of the reach above.
+/// The filter is ignored where lines hit above for less than this part of the reach above.
 const NOTABLE: f64 = 0.02;
 /// Where lines are in use above for less than this part of the time for which they are kept, all are as
 /// if for the mean time: what a spread adds to F is half its variance times F″, about 0.1 %.
@@ -57,8 +60,8 @@ const BRIEF: f64 = 0.1;
 /// Misses per instruction that all threads have above.
 const RARELY: f64 = 1e-9;
 
-impl Older {
-    /// Where caches above reach so far, log₂ instructions.
+impl Filter {
+    /// Of a cache above with this reach, log₂ instructions.
     #[must_use]
     pub fn below(footprint: &Footprint, above: f64) -> Self {
         let above = above.clamp(0.0, FOREVER);
@@ -71,7 +74,7 @@ impl Older {
         self.used > NOTABLE * self.reach
     }
 
-    /// Are lines in use above for little of so many instructions?
+    /// Is the time during which lines hit above short compared with `kept` instructions?
     fn is_brief(&self, kept: f64) -> bool {
         self.used < BRIEF * kept && kept - self.used > self.reach
     }
@@ -84,8 +87,8 @@ pub struct Sharer<'f> {
     pub footprint: &'f Footprint,
     /// log₂ of its instructions per unit of time.
     pub speed: f64,
-    /// How much older its lines are than its uses of them.
-    pub older: Older,
+    /// By which cache above its accesses are filtered.
+    pub filter: Filter,
     /// The part of its lines that no other sharer brings, from 0 to 1.
     pub part: f64,
 }
@@ -95,47 +98,47 @@ impl Sharer<'_> {
     /// which it misses as much.
     #[must_use]
     pub fn reach(&self, time: f64) -> f64 {
-        let (footprint, older, kept) = (self.footprint, self.older, (time + self.speed).exp2());
-        if !older.is_notable() {
+        let (footprint, filter, kept) = (self.footprint, self.filter, (time + self.speed).exp2());
+        if !filter.is_notable() {
             return time + self.speed;
         }
-        if older.is_brief(kept) {
-            return (kept - older.used).log2();
+        if filter.is_brief(kept) {
+            return (kept - filter.used).log2();
         }
-        let left = USED_ABOVE.map(|used| (kept - used * older.used).max(older.reach).log2());
+        let left = USED_ABOVE.map(|used| (kept - used * filter.used).max(filter.reach).log2());
         let misses: f64 = left.iter().map(|time| footprint.misses(*time)).sum();
-        let mean = (kept - older.used).max(older.reach).log2();
+        let mean = (kept - filter.used).max(filter.reach).log2();
         footprint.reach_within([left[3], left[0]], misses / left.len() as f64, mean)
     }
 
-    /// Lines that it brought and holds where lines are kept for 2^`time`, and their rise per octave.
+    /// Its lines in a cache that evicts at the age 2^`time`, and their increase per octave.
     fn lines_and_rise(&self, time: f64) -> (f64, f64) {
         let (lines, rise) = self.all_lines_and_rise(time);
         (self.part * lines, self.part * rise)
     }
 
-    /// The same with those that others bring.
+    /// The same with the lines that other sharers bring in.
     fn all_lines_and_rise(&self, time: f64) -> (f64, f64) {
-        let (footprint, older, time) = (self.footprint, self.older, time + self.speed);
-        if !older.is_notable() {
+        let (footprint, filter, time) = (self.footprint, self.filter, time + self.speed);
+        if !filter.is_notable() {
             return footprint.lines_and_rise(time);
         }
         let kept = time.exp2();
         let held = |used: f64| {
             let left = kept - used;
-            if left > older.reach {
+            if left > filter.reach {
                 let (beyond, more) = footprint.lines_and_rise(left.log2());
-                let lines = beyond - older.lines + older.misses * (used + older.reach);
+                let lines = beyond - filter.lines + filter.misses * (used + filter.reach);
                 (lines, more * kept / left)
             } else {
-                let lines = older.misses * kept;
+                let lines = filter.misses * kept;
                 (lines, lines * std::f64::consts::LN_2)
             }
         };
-        if older.is_brief(kept) {
-            return held(older.used);
+        if filter.is_brief(kept) {
+            return held(filter.used);
         }
-        let all = USED_ABOVE.map(|used| held(used * older.used));
+        let all = USED_ABOVE.map(|used| held(used * filter.used));
         let (lines, rise) = all.iter().fold((0.0, 0.0), |(l, r), (more, up)| (l + more, r + up));
         (lines / all.len() as f64, rise / all.len() as f64)
     }
@@ -146,13 +149,13 @@ impl Sharer<'_> {
     }
 }
 
-/// log₂ of the time τ for which a cache of `lines` keeps what these threads touch. `guess` is where to
+/// log₂ of the age τ at which a cache of `lines` evicts the lines of these threads. `guess` is where to
 /// begin.
 ///
-/// If all that they ever touch fits, the result is so long that no line is
+/// If everything that they touch fits, the result is so long that no line is
 /// missed.
 #[must_use]
-pub fn shared_reach(lines: f64, threads: &[Sharer<'_>], guess: Option<f64>) -> f64 {
+pub fn eviction_time(lines: f64, threads: &[Sharer<'_>], guess: Option<f64>) -> f64 {
     let held = |time: f64| {
         threads.iter().fold((0.0, 0.0), |(lines, rise), sharer| {
             let (more, slope) = sharer.lines_and_rise(time);
@@ -202,8 +205,8 @@ mod tests {
     use proptest::prelude::*;
     use symbiont_profile::{ReuseBin, ReuseHistogram};
 
-    use super::super::footprint::Stream;
-    use super::super::footprint::tests::any_footprint;
+    use super::super::aet::Stream;
+    use super::super::aet::tests::any_footprint;
     use super::*;
 
     /// A footprint, a speed, and how far caches above reach.
@@ -214,8 +217,13 @@ mod tests {
     }
 
     fn sharer((footprint, speed, above): &Shares) -> Sharer<'_> {
-        let older = |above| Older::below(footprint, above);
-        Sharer { footprint, speed: *speed, older: above.map(older).unwrap_or_default(), part: 1.0 }
+        let filter = |above| Filter::below(footprint, above);
+        Sharer {
+            footprint,
+            speed: *speed,
+            filter: above.map(filter).unwrap_or_default(),
+            part: 1.0,
+        }
     }
 
     proptest! {
@@ -225,8 +233,8 @@ mod tests {
             lines in 16.0_f64..1e6, more in 1.0_f64..8.0,
         ) {
             let threads: Vec<_> = threads.iter().map(sharer).collect();
-            let small = shared_reach(lines, &threads, None);
-            let large = shared_reach(lines * more, &threads, Some(small));
+            let small = eviction_time(lines, &threads, None);
+            let large = eviction_time(lines * more, &threads, Some(small));
             for sharer in &threads {
                 let misses = |time| sharer.footprint.misses(sharer.reach(time));
                 prop_assert!(misses(large) <= misses(small) * 1.001 + 1e-9);
@@ -238,16 +246,16 @@ mod tests {
             own in any_sharer(), other in any_sharer(), lines in 16.0_f64..1e6,
         ) {
             let (own, other) = (sharer(&own), sharer(&other));
-            let alone = shared_reach(lines, &[own], None);
-            let shared = shared_reach(lines, &[own, other], None);
+            let alone = eviction_time(lines, &[own], None);
+            let shared = eviction_time(lines, &[own, other], None);
             let misses = |time| own.footprint.misses(own.reach(time));
             prop_assert!(misses(shared) >= misses(alone) * 0.999 - 1e-9);
         }
 
         #[test]
         fn one_reach_is_looked_up(footprint in any_footprint(), lines in 0.01_f64..1e6) {
-            let own = Sharer { footprint: &footprint, speed: 0.0, older: Older::default(), part: 1.0 };
-            let alone = shared_reach(lines, &[own], None);
+            let own = Sharer { footprint: &footprint, speed: 0.0, filter: Filter::default(), part: 1.0 };
+            let alone = eviction_time(lines, &[own], None);
             let touched = footprint.lines(footprint.reach(lines));
             prop_assert!((footprint.lines(alone) / touched - 1.0).abs() < 1e-3);
         }
@@ -258,7 +266,7 @@ mod tests {
             lines in 16.0_f64..1e6, guess in prop::option::of(0.0_f64..40.0),
         ) {
             let threads: Vec<_> = threads.iter().map(sharer).collect();
-            let time = shared_reach(lines, &threads, guess);
+            let time = eviction_time(lines, &threads, guess);
             let held: f64 = threads.iter().map(|s| s.lines_and_rise(time).0).sum();
             prop_assert!(held <= lines * 1.001);
             let most: f64 = threads.iter().map(Sharer::most).sum();
@@ -320,15 +328,16 @@ mod tests {
         let own = footprint_of(first.iter().copied(), EACH);
         let other = footprint_of((0..EACH / 20).map(|at| 1000 + at), EACH);
         let reach = own.reach(64.0);
-        let misses = |older| {
-            let own = Sharer { footprint: &own, speed: 0.0, older, part: 1.0 };
+        let misses = |filter| {
+            let own = Sharer { footprint: &own, speed: 0.0, filter, part: 1.0 };
             let other =
-                Sharer { footprint: &other, speed: 0.0, older: Older::default(), part: 1.0 };
-            let time = shared_reach(512.0, &[own, other], None);
+                Sharer { footprint: &other, speed: 0.0, filter: Filter::default(), part: 1.0 };
+            let time = eviction_time(512.0, &[own, other], None);
             own.footprint.misses(own.reach(time)) * EACH as f64
         };
-        let older = Older::below(&own, reach);
-        let (plainly, filtered, both) = (misses(Older::default()), misses(older), f64::from(both));
+        let filter = Filter::below(&own, reach);
+        let (plainly, filtered, both) =
+            (misses(Filter::default()), misses(filter), f64::from(both));
         println!("{both} misses below: {filtered:.0}, by uses alone {plainly:.0}");
         assert!((own.misses(reach) * EACH as f64 / f64::from(missed) - 1.0).abs() < 0.1);
         assert!((filtered / both - 1.0).abs() < 0.5 * (plainly / both - 1.0).abs());

@@ -1,18 +1,19 @@
-//! What a table says near an environment at which it was looked up.
+//! Linearization of the core model around an environment.
 //!
 //! # Problem
-//! Each round changes the surroundings of all threads a little. Walking through a table for each
-//! such change costs more than all else that is to be solved.
+//! Each round changes the environments of all threads a little. Walking through a table for each such
+//! change would cost more than everything else.
 //!
 //! # Approach
-//! A look-up in a table also gives its slopes. While the surroundings are near in all that does
-//! anything to the thread ([`Local::reaches`]), the CPI follows straight from there; what the front end and ports
-//! allow at least is counted anew, since that has edges. What does next to nothing by its slope may be further
-//! away; an edge of the table that lies between is missed.
+//! A look-up in a table also yields its gradient. While the environment stays near in every input that
+//! affects the thread ([`Linearization::reaches`]), the CPI is extrapolated from there; the lower bound
+//! that front end and ports set is evaluated exactly, since it has kinks. An input of next to no effect
+//! may move further; a kink of the table on the way is missed.
 //!
 //! # Properties
-//! What follows is what the table says, nearly: close by (`what_follows_is_what_the_table_says`), and as
-//! far away as slopes are followed (`what_follows_from_afar_is_nearly_what_the_table_says`).
+//! The extrapolation agrees with the table: closely next to where it was looked up
+//! (`what_follows_is_what_the_table_says`), and nearly as far away as it is used
+//! (`what_follows_from_afar_is_nearly_what_the_table_says`).
 
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +22,11 @@ use super::pipeline::{Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, REACH
 /// Inputs of an environment.
 pub(super) const INPUTS: usize = FIRST_REACH + REACHES + 3;
 
-/// Shares by which surroundings may differ.
+/// Relative differences within which the linearization holds.
 const SHARE: f64 = 0.05;
 /// Octaves by which reaches may differ.
 const OCTAVES: f64 = 0.05;
-/// What changes the CPI by no more than this part, by its slope, may differ by [`WIDE`] times as much.
+/// An input that changes the CPI by no more than this part, by its slope, may differ by [`WIDE`] times as much.
 const SLIGHT: f64 = 1e-3;
 /// See [`SLIGHT`].
 const WIDE: f64 = 4.0;
@@ -64,35 +65,35 @@ impl Bound {
         ports.map(|(least, share)| f64::from(*least) / share).fold(front, f64::max)
     }
 
-    /// What is added to the CPI of the table.
+    /// The excess over the CPI of the table.
     pub(super) fn beyond_anchor(&self, environment: &Environment) -> f64 {
         self.at(environment) - f64::from(self.anchor)
     }
 }
 
-/// A look-up and what follows from it nearby.
+/// A look-up with its gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Local {
-    /// The CPI without what the bound adds.
+pub struct Linearization {
+    /// The CPI without the bound's excess.
     base: f64,
     /// Its change per unit of each part of the environment.
     slopes: [f32; INPUTS],
     bound: Bound,
     fastest: f32,
-    /// Inputs that do anything, one bit each.
-    cares: u32,
+    /// Inputs that affect the CPI, one bit each.
+    active: u32,
 }
 
-impl Local {
+impl Linearization {
     /// From the slopes by the parts of the environment.
     pub(super) fn new(
         base: f64,
         slopes: [f32; INPUTS],
         bound: Bound,
         fastest: f32,
-        cares: u32,
+        active: u32,
     ) -> Self {
-        Self { base, slopes, bound, fastest, cares }
+        Self { base, slopes, bound, fastest, active }
     }
 
     /// Is all alike that matters of the inputs from the `first` on? `alike` gets two values and how
@@ -104,7 +105,7 @@ impl Local {
         to: &[f64],
         alike: impl Fn(f64, f64, f64) -> bool,
     ) -> bool {
-        let cares = |index: usize| self.cares >> (first + index) & 1 == 1;
+        let active = |index: usize| self.active >> (first + index) & 1 == 1;
         // What does next to nothing here may differ by more.
         let wide = |index: usize, step: f64| {
             let effect = f64::from(self.slopes[first + index]) * step;
@@ -112,11 +113,11 @@ impl Local {
         };
         let mut pairs = from.iter().zip(to).enumerate();
         pairs.all(|(index, (from, to))| {
-            !cares(index) || from == to || alike(*from, *to, wide(index, to - from))
+            !active(index) || from == to || alike(*from, *to, wide(index, to - from))
         })
     }
 
-    /// Is this environment near enough to the one where it was looked up, but for memory's interval?
+    /// Does the linearization hold in this environment, memory's interval aside?
     #[must_use]
     pub fn reaches(&self, from: &Environment, to: &Environment) -> bool {
         self.alike(0, &[from.dispatch], &[to.dispatch], near)
@@ -131,7 +132,7 @@ impl Local {
             && self.alike(FIRST_ENTRIES, &from.entries, &to.entries, near)
     }
 
-    /// The same of caches and memory alone.
+    /// The same for caches and memory alone.
     #[must_use]
     pub fn reaches_beyond(&self, from: &Environment, to: &Environment) -> bool {
         let close = |from: f64, to: f64, wide: f64| (from - to).abs() <= wide * OCTAVES;

@@ -1,27 +1,25 @@
-//! What the window model says of a phase on a core in a mode, as a table.
+//! The window model's results for one phase on one core in one SMT mode, tabulated.
 //!
 //! # Approach
-//! Each part of an [`Environment`] is an input of a [`Table`], in the coordinate in
-//! which its effect is nearest to even: dispatch and ports as time per operation, entries,
-//! reach and memory's interval as logarithms. Each goes as far as it can
-//! on this machine: from having all to sharing it with as many as can be, or
-//! being starved by them. The anchor is an even share.
+//! Each part of an [`Environment`] is an input of a [`Table`], in the coordinate in which its effect is
+//! most nearly linear: dispatch and ports as time per operation; entries, reach and memory's interval
+//! as logarithms. Each ranges from having everything, to sharing it with as many threads as this
+//! machine can run, to being starved by them. The anchor is an even share.
 //!
-//! Where the front end or ports are all that holds a thread up, its CPI is the largest of
-//! what each takes over the share of it (`Bound`): an edge that runs across all these inputs, where
-//! sums of functions of few would be wrong. So the table holds what the CPI is beyond that. It holds its
-//! logarithm: fewer registers for misses, or a shorter reach of the caches, lengthen the stalls by a factor,
-//! whichever else there are, so that sums of cycles were off by a tenth far from the anchor (example
-//! `preparation`).
+//! Where only the front end or the ports hold a thread up, its CPI is the largest of the demands on each
+//! over its share (`Bound`): a kink that runs across all these inputs, which a sum of functions of few
+//! inputs cannot follow. So the table holds the CPI beyond that bound, as a logarithm: fewer
+//! miss registers or a shorter reach lengthen the stalls by a factor, whichever others there are. (Sums of
+//! cycles were off by a tenth far from the anchor; example `preparation`.)
 //!
-//! What is held of a queue is a product, of how fast the thread is and how long its operations stay, each of
-//! which other inputs change; so the table holds its logarithm. Miss registers may not be held at all: of
-//! these it holds a sum. No thread holds more than there is.
+//! The occupancy of a queue is a product of the thread's speed and of how long its operations stay,
+//! both changed by other inputs, so the table holds its logarithm too. Miss registers may not be
+//! occupied at all: of these it holds the sum. No thread occupies more than there is.
 //!
 //! # Properties
 //! - Solved with tables, threads run as fast as solved with the window model
 //!   (`tables_meet_the_direct_solve`).
-//! - No environment gives a thread more speed than the best one
+//! - No environment makes a thread faster than the best one
 //!   (`no_answer_is_faster_than_the_best_environment`).
 
 use std::borrow::Cow;
@@ -33,7 +31,7 @@ use symbiont_profile::PREDICTORS;
 use super::alike::{Alike, Reuses};
 use super::domains::{CoreTypePlace, MemoryPlace};
 use super::for_core::ForCore;
-use super::local::{Bound, INPUTS, Local};
+use super::linearization::{Bound, INPUTS, Linearization};
 use super::part;
 use super::pipeline::{
     CacheLevel, Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, GROUPS, Pipeline, Queue,
@@ -45,7 +43,7 @@ use super::table::{Places, Range, Table, build};
 use super::window::account::{CYCLE_CAUSES, SLOT_CAUSES};
 use super::window::{Course, Outcome, Window};
 
-/// What each round asks for: CPI, what is held, how long ports and the front end are taken; in fours.
+/// Values of a summary: CPI, occupancies, cycles of ports and front end; in fours.
 const OFTEN: usize = (1 + STRUCTURES + GROUPS + 1).next_multiple_of(4);
 /// The stacks, and cycles with vector operations; in fours.
 const SELDOM: usize = (CYCLE_CAUSES + SLOT_CAUSES + 1).next_multiple_of(4);
@@ -72,15 +70,15 @@ pub struct ResponseTable {
     table: Table<OFTEN, SELDOM>,
     bound: Bound,
     fastest: f32,
-    cares: u32,
+    active: u32,
 }
 
-/// What a round needs to know of a thread in an environment; per instruction.
+/// What a round of the fixed point needs to know of a thread; per instruction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Response {
+pub struct Summary {
     /// Cycles.
     pub cpi: f64,
-    /// Entries of each queue times the cycles for which they are held.
+    /// Occupancy of each queue: entries times cycles.
     pub held: [f64; STRUCTURES],
     /// Cycles for which the ports of each group are taken.
     pub port_cycles: [f64; GROUPS],
@@ -88,7 +86,7 @@ pub struct Response {
     pub front: f64,
 }
 
-impl From<&Outcome> for Response {
+impl From<&Outcome> for Summary {
     fn from(outcome: &Outcome) -> Self {
         Self {
             cpi: outcome.cpi,
@@ -99,9 +97,9 @@ impl From<&Outcome> for Response {
     }
 }
 
-impl Response {
-    /// What is held and taken, half way from what it was before: where operations go to other
-    /// ports as soon as some are scarce, it would swing.
+impl Summary {
+    /// Occupancies and port cycles, averaged with those before: where operations go to other
+    /// ports as soon as some are scarce, they would oscillate.
     #[must_use]
     pub fn half_way(mut self, before: &Self) -> Self {
         let old = before.held.iter().chain(&before.port_cycles);
@@ -113,25 +111,25 @@ impl Response {
     }
 }
 
-/// The coordinates of an environment, by input; those that take long to compute if they are cared for, one
+/// The coordinates of an environment, by input; those that take long to compute if they are active, one
 /// bit each.
-fn coordinates(environment: &Environment, cares: u32) -> [f64; INPUTS] {
+fn coordinates(environment: &Environment, active: u32) -> [f64; INPUTS] {
     let Environment { dispatch, ports, entries, reach, .. } = environment;
-    let cared = |input: usize, of: f64| if cares >> input & 1 == 1 { of.log2() } else { 0.0 };
+    let is_active = |input: usize, of: f64| if active >> input & 1 == 1 { of.log2() } else { 0.0 };
     let mut inputs = [0.0; INPUTS];
     inputs[0] = 1.0 / dispatch;
     for (input, share) in inputs[FIRST_PORT..FIRST_ENTRIES].iter_mut().zip(ports) {
         *input = 1.0 / share;
     }
     for (queue, entries) in entries.iter().enumerate() {
-        inputs[FIRST_ENTRIES + queue] = cared(FIRST_ENTRIES + queue, *entries);
+        inputs[FIRST_ENTRIES + queue] = is_active(FIRST_ENTRIES + queue, *entries);
     }
     inputs[FIRST_REACH..PREDICTOR].copy_from_slice(reach);
-    if cares >> PREDICTOR & 1 == 1 {
+    if active >> PREDICTOR & 1 == 1 {
         inputs[PREDICTOR] = environment.predictor as f64;
     }
     inputs[LATENCY] = environment.memory_latency;
-    inputs[INTERVAL] = cared(INTERVAL, environment.memory_interval);
+    inputs[INTERVAL] = is_active(INTERVAL, environment.memory_interval);
     inputs
 }
 
@@ -226,7 +224,7 @@ impl Range {
     }
 }
 
-/// A phase on a core, to be asked.
+/// A phase on a core, with the window-model runs made so far.
 struct Trial<'a> {
     pipeline: &'a Pipeline,
     whole: Course<'a>,
@@ -235,14 +233,14 @@ struct Trial<'a> {
     window: Window,
     /// Of each run of the whole trace, the cycles of each of its pieces.
     runs: Vec<Vec<f64>>,
-    /// What stands for the whole.
+    /// The part that represents the whole.
     part: Option<Course<'a>>,
     reuses: Reuses,
     /// Answers of the whole, and of the part; with the cycles of the pieces, as far as they were wanted.
     known: [HashMap<Alike, Answer>; 2],
 }
 
-/// An answer that was given.
+/// The result of a run.
 #[derive(Debug, Clone)]
 struct Answer {
     outcome: Outcome,
@@ -297,7 +295,7 @@ impl Trial<'_> {
     }
 }
 
-/// The bound of a phase. Each port group is asked for what it must do however scarce it is.
+/// The bound of a phase: the demand on each port group when it is scarcest.
 fn bound(ranges: &[Range], pipeline: &Pipeline, trial: &mut Trial<'_>) -> Bound {
     let mut run = |inputs: &[f64]| trial.run(inputs, Effort::Full);
     let best: Vec<f64> = ranges.iter().map(|range| range.best).collect();
@@ -317,7 +315,7 @@ fn bound(ranges: &[Range], pipeline: &Pipeline, trial: &mut Trial<'_>) -> Bound 
 }
 
 impl ResponseTable {
-    /// Asks the window model wherever that is needed.
+    /// Makes the table, running the window model wherever that is needed.
     #[must_use]
     pub fn new(
         phase: &ForCore,
@@ -346,12 +344,12 @@ impl ResponseTable {
             often[0] = above.max(SHORTEST).ln() as f32;
             (often, seldom)
         });
-        let cares = table.inputs().fold(0, |cares, input| cares | 1 << input);
-        let cares = bound.inputs().fold(cares, |cares, input| cares | 1 << input);
-        Self { table, bound, fastest, cares }
+        let active = table.inputs().fold(0, |active, input| active | 1 << input);
+        let active = bound.inputs().fold(active, |active, input| active | 1 << input);
+        Self { table, bound, fastest, active }
     }
 
-    /// How many points were looked at, axes, terms.
+    /// Numbers of sampled points, axes and terms.
     #[must_use]
     pub fn size(&self) -> (usize, usize, usize) {
         let (axes, terms) = self.table.size();
@@ -366,37 +364,37 @@ impl ResponseTable {
             .table
             .inputs()
             .fold(0_u32, |bits, input| bits | 1_u32.checked_shl(input as u32).unwrap_or(u32::MAX));
-        self.table.is_sound() && bits & !self.cares == 0 && self.bound.is_sound()
+        self.table.is_sound() && bits & !self.active == 0 && self.bound.is_sound()
     }
 
-    /// The inputs that do anything here, one bit each.
+    /// The inputs that affect the results, one bit each.
     #[must_use]
-    pub fn cares(&self) -> u32 {
-        self.cares
+    pub fn inputs(&self) -> u32 {
+        self.active
     }
 
-    /// In short.
+    /// The summary.
     #[must_use]
-    pub fn respond(&self, environment: &Environment) -> Response {
-        self.around(environment).0
+    pub fn summary(&self, environment: &Environment) -> Summary {
+        self.linearized_summary(environment).0
     }
 
-    /// In short, and what follows from that nearby.
+    /// The summary with its linearization.
     #[must_use]
-    pub fn around(&self, environment: &Environment) -> (Response, Local) {
+    pub fn linearized_summary(&self, environment: &Environment) -> (Summary, Linearization) {
         let mut places = Places::default();
         self.locate(environment, &mut places);
-        self.short(&places, environment)
+        self.summary_at(&places, environment)
     }
 
     #[inline(always)]
     fn locate(&self, environment: &Environment, places: &mut Places) {
-        let coordinates = coordinates(environment, self.cares);
+        let coordinates = coordinates(environment, self.active);
         let of = |input: usize| coordinates.get(input).copied().unwrap_or_default();
         self.table.locate(of, places);
     }
 
-    fn short(&self, places: &Places, environment: &Environment) -> (Response, Local) {
+    fn summary_at(&self, places: &Places, environment: &Environment) -> (Summary, Linearization) {
         let (first, along, often) = self.table.rising(places);
         let above = first.exp();
         let mut slopes = [0.0; INPUTS];
@@ -405,7 +403,8 @@ impl ResponseTable {
                 *of = above * slope * rise(environment, input) as f32;
             }
         }
-        let local = Local::new(above.into(), slopes, self.bound, self.fastest, self.cares);
+        let linear =
+            Linearization::new(above.into(), slopes, self.bound, self.fastest, self.active);
         let at = |index: usize| f64::from(often[index].max(0.0));
         let cpi = f64::from(above) + self.bound.beyond_anchor(environment);
         let held = |queue: usize| {
@@ -413,23 +412,23 @@ impl ResponseTable {
             let held = if queue == MSHR { coordinate.max(0.0) } else { coordinate.exp() };
             held.min(environment.entries[queue] * cpi)
         };
-        let response = Response {
+        let summary = Summary {
             cpi: cpi.max(f64::from(self.fastest)),
             held: std::array::from_fn(held),
             port_cycles: std::array::from_fn(|group| at(1 + STRUCTURES + group)),
             front: at(1 + STRUCTURES + GROUPS),
         };
-        (response, local)
+        (summary, linear)
     }
 
-    /// In full, and what follows from that nearby. The stacks sum to the CPI, as those of the window
+    /// In full, with its linearization. The stacks sum to the CPI, as those of the window
     /// model do.
     #[must_use]
-    pub fn detail(&self, environment: &Environment, width: f64) -> (Outcome, Local) {
+    pub fn detail(&self, environment: &Environment, width: f64) -> (Outcome, Linearization) {
         let mut places = Places::default();
         self.locate(environment, &mut places);
-        let (response, local) = self.short(&places, environment);
-        let Response { cpi, held, port_cycles, front } = response;
+        let (summary, linear) = self.summary_at(&places, environment);
+        let Summary { cpi, held, port_cycles, front } = summary;
         let seldom = self.table.seldom(&places);
         let (cycles, rest) = seldom.split_at(CYCLE_CAUSES);
         let (slots, vector) = rest.split_at(SLOT_CAUSES);
@@ -442,7 +441,7 @@ impl ResponseTable {
             front,
             vector_cycles: f64::from(vector[0]).clamp(0.0, cpi),
         };
-        (outcome, local)
+        (outcome, linear)
     }
 }
 

@@ -1,23 +1,22 @@
-//! How much a change of its surroundings can do to a thread.
+//! First-order sensitivity of a thread's CPI to its environment.
 //!
 //! # Problem
-//! When one thread of a machine enters another phase, the surroundings of all others change
-//! a little. An answer costs a run of the window model or a walk through tables; most such changes
-//! are not worth one.
+//! When one thread enters another phase, the environments of all others change a little. Evaluating the
+//! core model takes a run of the window model or a walk through tables; most such changes are not worth
+//! one.
 //!
 //! # Approach
-//! [`change`] is an estimate from above of how much a thread's CPI changes, in the first order. What
-//! the thread has of its core (front end, ports, queues, predictor) acts at most in
-//! proportion. A reach acts by the misses that it adds or takes away, each as long as the next
-//! level takes to answer; memory's latency by the misses that meet it; memory's interval by how
-//! much of its bandwidth the thread takes. What is smaller than [`SAME`] is not asked
-//! again. It is counted from where an answer was asked for last, so that small changes add up.
-//! Where a table's slopes are known near by, they give it better (`local`).
+//! [`change`] bounds the relative change of the CPI from above, to first order. Of the core (front end,
+//! ports, queues, predictor) the CPI changes at most in proportion. A reach acts by the misses that it
+//! adds or removes, each for as long as the next level takes to answer; memory's latency by the misses
+//! that reach memory; memory's interval by the share of its bandwidth that the thread takes. Changes of
+//! less than [`SAME`] are not evaluated; they are counted from the last evaluation, so that small ones
+//! add up. Where the slopes of a table are known, they are used instead ([`super::linearization`]).
 //!
 //! # Properties
-//! - Solved on from where it was, a machine is as if solved anew, over many changes of phase, and
-//!   takes fewer answers (`what_changed_alone_is_solved_again`).
-//! - A thread that misses nothing does not mind memory (`memory_counts_as_far_as_it_is_used`).
+//! - A machine solved on from its last state is as if solved anew, over many changes of phase, and takes
+//!   fewer evaluations (`what_changed_alone_is_solved_again`).
+//! - A thread without misses is not sensitive to memory (`memory_counts_as_far_as_it_is_used`).
 
 use super::pipeline::{
     CacheLevel, Environment, FIRST_ENTRIES, FIRST_PORT, FIRST_REACH, Pipeline, REACHES,
@@ -30,23 +29,23 @@ pub(super) const SAME: f64 = 1e-3;
 /// Reaches that differ by more octaves always differ: micro-traces have cliffs that footprints do
 /// not show.
 const FAR: f64 = 0.1;
-/// A thread that takes no more than this part of what memory grants does not wait for that.
+/// A thread that takes no more than this part of its memory bandwidth does not wait for it.
 const FREELY: f64 = 0.4;
 
-/// By what share the CPI of a thread changes at most, about. `cares`: inputs that do anything
-/// to it, one bit each.
+/// An upper estimate of the relative change of a thread's CPI. `active`: inputs that affect
+/// it, one bit each.
 pub(super) fn change(
     task: &Task<'_>,
-    cares: u32,
+    active: u32,
     cpi: f64,
     from: &Environment,
     to: &Environment,
 ) -> f64 {
-    let cared = |input: usize| cares >> input & 1 == 1;
+    let is_active = |input: usize| active >> input & 1 == 1;
     let most = |first: usize, from: &[f64], to: &[f64]| {
         let pairs = from.iter().zip(to).enumerate();
-        let cared = pairs.filter(|(index, _)| cared(first + index));
-        cared.map(|(_, (from, to))| share(*from, *to)).fold(0.0, f64::max)
+        let is_active = pairs.filter(|(index, _)| is_active(first + index));
+        is_active.map(|(_, (from, to))| share(*from, *to)).fold(0.0, f64::max)
     };
     let core = share(from.dispatch, to.dispatch)
         .max(f64::from(u8::from(from.predictor != to.predictor)))
@@ -59,7 +58,7 @@ pub(super) fn change(
     for level in CacheLevel::ALL {
         let at = level as usize;
         let far = (from.reach[at] - to.reach[at]).abs();
-        if far == 0.0 || !cared(FIRST_REACH + at) {
+        if far == 0.0 || !is_active(FIRST_REACH + at) {
             continue;
         }
         if far > FAR {
@@ -79,7 +78,7 @@ pub(super) fn is_granted_enough(task: &Task<'_>, environment: &Environment, cpi:
     misses(task, environment, CacheLevel::Last) * environment.memory_interval <= FREELY * cpi
 }
 
-/// Cycles until what a level misses is there.
+/// Cycles that a miss of a level takes.
 fn next(pipeline: &Pipeline, environment: &Environment, level: CacheLevel) -> f64 {
     let latencies: [f64; REACHES] = {
         let [_, l2, last] = pipeline.cache_latency.map(f64::from);
@@ -102,15 +101,15 @@ mod tests {
     use crate::description::Description;
     use crate::physics::domains::Physics;
     use crate::physics::prepared::Prepared;
-    use crate::physics::tasks::{self, Load, Running, Switches};
+    use crate::physics::tasks::{self, CoreLoad, RunningThread, Switches};
 
     /// What twice the memory latency does to a program alone, estimated.
     fn minds_memory(profile: &symbiont_profile::Profile) -> f64 {
         let machine = Description::named("xeon-e5-2620v4").unwrap();
         let physics = Physics::new(&machine);
         let prepared = Prepared::new(&machine, &profile.phases[0]).unwrap();
-        let threads = [Running { thread: 1, prepared: &prepared, pages: &[] }];
-        let load = [Load { core: 0, mode: 1, threads: &threads }];
+        let threads = [RunningThread { thread: 1, prepared: &prepared, pages: &[] }];
+        let load = [CoreLoad { core: 0, mode: 1, threads: &threads }];
         let tasks = tasks::flatten(&physics, &load, Switches::default());
         let near = Environment { memory_latency: 200.0, ..tasks::alone(&physics, &tasks[0]) };
         let far = Environment { memory_latency: 400.0, ..near };
