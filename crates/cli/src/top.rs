@@ -25,6 +25,7 @@
 pub mod clean;
 mod folded;
 mod only;
+mod row;
 mod screen;
 mod source;
 mod state;

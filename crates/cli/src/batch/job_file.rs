@@ -5,19 +5,11 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use super::line::Line;
 use super::template::Template;
 
 /// Commands in a file at most.
 const MOST_JOBS: usize = 100_000;
-
-/// A command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// The number of its line, from 1: its name for people.
-    pub number: usize,
-    /// What `sh -c` is given.
-    pub command: String,
-}
 
 /// Reads the commands, or the arguments of a template; from standard input where no file is named, which alone may be
 /// empty.

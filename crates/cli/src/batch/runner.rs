@@ -18,7 +18,7 @@ use symbiont_linux::launch::by_fork;
 use symbiont_linux::{has_ended, reap};
 
 use super::bells::Bells;
-use super::job_file::Line;
+use super::line::Line;
 use super::progress::Progress;
 use super::record::{Ended, JobRecord};
 use super::resume::{Process, Survivor, process_of};

@@ -10,7 +10,7 @@
 //! - The shell reads a quoted argument as it was (`the_shell_reads_a_quoted_argument_as_it_was`).
 //! - Parts of arguments are those of GNU parallel (`parts_are_those_of_gnu_parallel`).
 
-use super::job_file::Line;
+use super::line::Line;
 
 /// What stands between a template and its arguments.
 const ARGUMENTS: &str = ":::";

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use symbiont_topology::CpuSet;
 use symbiont_wire::ProgramStatus;
 
-use super::screen::Row;
+use super::row::Row;
 
 /// A row for each process.
 pub fn by_process(rows: &[Row]) -> Vec<Row> {

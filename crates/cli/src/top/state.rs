@@ -1,6 +1,6 @@
 //! What the user chose, and how keys change it: a pure function.
 
-use super::screen::Row;
+use super::row::Row;
 
 /// By what threads are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -43,7 +43,7 @@ fn shares_are_of_the_time_between_snapshots() {
     now.manager.as_mut().unwrap().uptime_s += 2.0;
     now.manager.as_mut().unwrap().usage.cpu_s += 0.02;
     let screen = Screen::new(Some(&before), now);
-    let shares = |row: &super::screen::Row| (row.run_time, row.wait_time);
+    let shares = |row: &super::row::Row| (row.run_time, row.wait_time);
     assert_eq!(shares(&screen.all()[0]), (0.25, 0.5));
     assert_eq!(shares(&screen.all()[1]), (0.96, 0.0), "of its last quantum");
     assert!((screen.daemon_share.unwrap() - 0.01).abs() < 1e-9);
@@ -53,7 +53,7 @@ fn shares_are_of_the_time_between_snapshots() {
 fn without_a_new_quantum_shares_stay() {
     let before = daemon(4);
     let screen = Screen::new(Some(&before), daemon(4));
-    let run_time = |row: &super::screen::Row| row.run_time;
+    let run_time = |row: &super::row::Row| row.run_time;
     let first = Screen::new(None, before);
     assert_eq!(
         screen.all().iter().map(run_time).collect::<Vec<_>>(),

@@ -4,7 +4,8 @@ use symbiont_topology::counted;
 use symbiont_wire::{ManagerStatus, Snapshot};
 
 use super::super::clean::{clean, cut};
-use super::super::screen::{Row, Screen};
+use super::super::row::Row;
+use super::super::screen::Screen;
 use crate::quiet::waits_words;
 
 /// Lines of the header, no wider than the terminal.

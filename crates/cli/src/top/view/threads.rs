@@ -4,7 +4,8 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::super::clean::{left, right, width};
-use super::super::screen::{Row, Screen};
+use super::super::row::Row;
+use super::super::screen::Screen;
 use super::super::state::{Fold, State};
 use super::Colours;
 
