@@ -2,6 +2,7 @@
 
 mod why;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use symbiont_topology::counted;
@@ -57,13 +58,7 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         time(status.uptime_s),
         counted(hardware_threads, "hardware thread")
     )?;
-    let moves: Vec<_> = status
-        .moves
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
-        .collect();
-    let moves = if moves.is_empty() { "none".to_owned() } else { moves.join(", ") };
+    let moves = moves(&status.moves).unwrap_or_else(|| "none".to_owned());
     let share = usage.cpu_s / status.uptime_s.max(1e-3) * 100.0;
     writeln!(
         out,
@@ -141,6 +136,16 @@ fn shortened(name: &str, most: usize) -> String {
         true => name.to_owned(),
         false => name.chars().take(most - 1).chain(['…']).collect(),
     }
+}
+
+/// What became of moves, each outcome with its count; none before the first.
+pub fn moves(counts: &BTreeMap<String, u64>) -> Option<String> {
+    let words = |(outcome, count): (&String, &u64)| match outcome.as_str() {
+        "thread_gone" => format!("{count} too late (thread gone)"),
+        other => format!("{count} {}", other.replace('_', " ")),
+    };
+    let counted: Vec<String> = counts.iter().filter(|(_, count)| **count > 0).map(words).collect();
+    (!counted.is_empty()).then(|| counted.join(", "))
 }
 
 #[cfg(test)]

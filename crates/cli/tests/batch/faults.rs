@@ -157,6 +157,15 @@ fn a_signal_ends_a_batch_whose_job_is_stopped() {
         let log = log(folder.path());
         let mut processes = log.lines().map(|line| Pid::from_raw(line.parse().unwrap()).unwrap());
         let (keeper, job) = (processes.next().unwrap(), processes.next().unwrap());
+        // A dash that starts a program just then loses a SIGINT to its group: the handler that it has acts in the
+        // child, before that becomes the program.
+        let children = format!("/proc/{0}/task/{0}/children", job.as_raw_pid());
+        let is_asleep = |child: &str| {
+            fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|name| name == "sleep\n")
+        };
+        until("the job's program runs", || {
+            fs::read_to_string(&children).unwrap_or_default().split_whitespace().any(is_asleep)
+        });
         kill_process_group(job, Signal::STOP).unwrap();
         // Its keeper, too.
         kill_process(keeper, Signal::STOP).unwrap();

@@ -114,7 +114,8 @@ fn connections() {
 
     let refused = user.client(&["status"]);
     assert!(!refused.status.success());
-    assert_eq!(stderr(&refused), "symbiont: too many connections: a user may have 64\n");
+    let why = "symbiont: symbiontd cannot be asked: too many connections: a user may have 64\n";
+    assert_eq!(stderr(&refused), why);
     assert!(service.client(&["status"]).status.success(), "root is served");
     assert!(other.client(&["status"]).status.success(), "another user is served");
     let refusals = service.log().matches("too many connections").count();

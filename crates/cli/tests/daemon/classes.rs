@@ -97,7 +97,7 @@ fn not_alone() {
     wait_until("its reason says the same", || String::from_utf8_lossy(&why()).contains(kept));
     waiting.kill_all();
     let log = service.log();
-    assert!(log.contains("to manage echo, as user ") && log.contains(", is refused: "), "{log}");
+    assert!(log.contains(" asks to manage echo, which is refused: not alone: "), "{log}");
     measured.kill_all();
     // One after the other each has its core.
     for _ in 0..4 {

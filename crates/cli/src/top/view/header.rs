@@ -7,6 +7,7 @@ use super::super::clean::{clean, cut};
 use super::super::row::Row;
 use super::super::screen::Screen;
 use crate::quiet::waits_words;
+use crate::status::moves;
 
 /// Lines of the header, no wider than the terminal.
 pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
@@ -24,7 +25,7 @@ pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
             format!("{}; {}", programs(now), cost(manager, screen.daemon_share)),
             format!(
                 "moves: {}; quanta: {}, {} late",
-                moves(manager),
+                moves(&manager.moves).unwrap_or_else(|| "none so far".to_owned()),
                 manager.usage.quanta,
                 manager.usage.quanta_missed
             ),
@@ -71,13 +72,6 @@ fn cost(manager: &ManagerStatus, share: Option<f64>) -> String {
     let memory = usage.memory_bytes.map(|bytes| format!("{} MiB", bytes.div_ceil(1 << 20)));
     let parts: Vec<String> = [share, memory].into_iter().flatten().collect();
     format!("daemon: {}", parts.join(", "))
-}
-
-fn moves(manager: &ManagerStatus) -> String {
-    let counted = manager.moves.iter().filter(|(_, count)| **count > 0);
-    let words: Vec<String> =
-        counted.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
-    if words.is_empty() { "none so far".to_owned() } else { words.join(", ") }
 }
 
 /// A thread in words: where it is kept and why.
