@@ -1,5 +1,5 @@
 #!/bin/sh
-# The words of docs/glossary.md are used, and those that it replaces are not: lists each use of a
+# The words of docs/glossary.md are used, in code and in documents, and those that it replaces are not: lists each use of a
 # replaced word, and fails if there is one. `scripts/words.allowed` names the
 # places where a word stays, each with the reason. `scripts/words.sh FOLDER` checks another tree.
 set -eu
@@ -17,8 +17,12 @@ types='(struct|enum|trait) (Record|Options|Experience|Told|Took|What|Known|Stage
 Workshop|Shelf|Referee|Meeting)'
 types=$(printf '%s' "$types" | tr -d '\n')
 
+# In what people read outside the code; there "who" and "beside" are English like any other.
+prose=$(printf '%s' "$words" | sed 's/^who|//; s/|beside|/|/')
+
 found=$(
     git grep -nwiE "$words" -- crates || true
+    git grep -nwiE "$prose" -- '*.md' ':!docs/glossary.md' ':!CHANGELOG.md' || true
     git grep -nE "(_|\b)($names)_|_($names)\b" -- crates || true
     git grep -nwE "$types" -- crates || true
     git grep -nE "\bpub (ran|waited): " -- crates || true
