@@ -139,15 +139,10 @@ fn used(path: &Path) -> BTreeSet<String> {
     names
 }
 
-/// Rooms in which files of a folder still use each other in circles.
-const CIRCLES: [&str; 4] = ["experiments-host", "experiments-sim", "reproduce", "sim-cycle"];
-
 /// Files of one folder use each other in layers.
 #[test]
 fn files_of_a_folder_use_each_other_in_no_circle() {
-    let has_circles = |room: &PathBuf| CIRCLES.iter().any(|name| room.ends_with(name));
-    let (_, layered): (Vec<_>, Vec<_>) = rooms().into_iter().partition(has_circles);
-    let mut folders: Vec<PathBuf> = layered.into_iter().map(|room| room.join("src")).collect();
+    let mut folders: Vec<PathBuf> = rooms().into_iter().map(|room| room.join("src")).collect();
     while let Some(folder) = folders.pop() {
         let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for entry in std::fs::read_dir(&folder).unwrap() {

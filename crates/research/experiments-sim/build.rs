@@ -25,7 +25,13 @@ const ROOMS: [&str; 14] = [
 ];
 
 /// What decides besides where it runs cycle by cycle.
-const CYCLE: [&str; 2] = ["sim/sim-cycle", "research/reproduce/src/settle/play.rs"];
+const CYCLE: [&str; 5] = [
+    "sim/sim-cycle",
+    "research/reproduce/src/settle/play.rs",
+    "research/reproduce/src/settle/queues.rs",
+    "research/reproduce/src/settle/scheduler.rs",
+    "research/reproduce/src/settle/scoring.rs",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-env=SYMBIONT_RECORD_CODE={:016x}", digest(&ROOMS)?);

@@ -30,10 +30,12 @@ pub mod campaign;
 pub mod evaluate;
 mod files;
 pub mod kernels;
+mod limit;
 mod lock;
 pub mod machine;
 pub mod names;
 mod page;
+mod pinned;
 pub mod plan;
 pub mod sharing;
 #[cfg(test)]
@@ -55,11 +57,12 @@ use symbiont_topology::{CpuSet, HostTopology, PuId, SysfsError};
 use campaign::{Bench, Bounds, Even, measure_evenly};
 use evaluate::{Matrix, NoMatrix, matrix};
 use kernels::{Kernels, has_kernels};
+use limit::for_sharing;
 use machine::{Method, OnCore};
 use names::{NameError, NamedWork, Work};
 use plan::{PairCell, Plan, Sides, TooShort, cells, whole_runs, windows};
 use sharing::{CpuPair, Sharing};
-use threads::{check, choose, for_sharing, several, share};
+use threads::{check, choose, several, share};
 
 /// What to do.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@
 //! # Approach
 //! Pairs of the synthetic benchmark run side by side under each policy, by the
 //! product's own command line, and so does a pair of real programs ([`real`]).
-//! [`mod@plan`] lists the runs, [`run`] carries them out, [`mod@evaluate`] turns them into figures,
+//! [`mod@plan`] lists the runs, [`run`] carries them out, [`mod@evaluate`] turns them into [`figures`],
 //! [`page`] these into a report.
 //!
 //! What makes the comparison fair:
@@ -42,16 +42,20 @@ mod campaign;
 pub mod checks;
 pub(crate) mod command;
 pub mod evaluate;
+pub mod figures;
 pub mod managers;
 pub mod page;
 pub mod plan;
+pub mod prediction;
 pub mod real;
 mod record;
 mod sentence;
 
 pub use campaign::{Outcome, PhasesOptions, carry_out, run};
-pub use evaluate::{Cpus, Evaluation, evaluate};
+pub use evaluate::evaluate;
+pub use figures::Evaluation;
 pub use plan::{Grouping, Part, PhasesSize, Run, RunKind, SyntheticProgram, plan};
+pub use prediction::Cpus;
 pub use record::PhasesRecord;
 pub use sentence::sentence;
 

@@ -2,8 +2,8 @@
 //!
 //! # Problem
 //! The paper pairs programs by their dominant Top-Down category. Does that gain
-//! what it says, how much of what could be gained is it, and does the gain come
-//! from where the paper says that it comes from?
+//! as much as the paper says, how much is that of what could be gained, and does
+//! the gain have the cause that the paper names?
 //!
 //! # Approach
 //! Everything runs on the simulated Xeon E5-2620 v4, in a cpuset of as many cores
@@ -23,18 +23,18 @@
 //! matching over the measured STP of all pairs, which knows more than any policy
 //! may. Negative controls: the measurements are shuffled between the programs
 //! ([`Contender::Shuffled`]); or execution units and caches are made private to
-//! each thread, so that there is nothing to gain. Reading order: all programs start
-//! at once, so that only the order in which the OS reads them differs between
-//! repeats.
+//! each thread, so that there is nothing to gain. To show how much the order
+//! matters in which the OS reads the programs, all of them start at once, so that
+//! repeats differ in nothing else.
 //!
 //! # Terms and units
-//! *STP*: sum of speedups against alone. *Gain*: STP over the OS's on the same
-//! start, minus 1. *Mix*: programs that run together. *Changes*: share of threads
-//! whose dominant category is another one than in the quantum before.
+//! *STP*: sum of the speedups relative to running alone. *Gain*: STP over the OS's from the
+//! same start, minus 1. *Mix*: programs that run together. *Changes*: share of threads
+//! whose dominant category differs from that of the quantum before.
 //! Counters err as configured; groups of events take turns of 4 ms.
 //!
 //! # Properties
-//! - A trial has every part, and is repeated by its seed (`a_trial_has_every_part`).
+//! - A trial has every part, and its seed repeats it (`a_trial_has_every_part`).
 //! - A program without any effect gains nothing (`private_resources_leave_no_gain`).
 //! - Shuffled measurements are those of another program, for good
 //!   (`measurements_are_exchanged_between_programs`).

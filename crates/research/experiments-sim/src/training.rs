@@ -42,20 +42,24 @@ mod heat;
 #[cfg(test)]
 mod hybrid_tests;
 mod left_out;
+mod options;
 mod page;
 mod plan;
 pub mod real;
 pub mod simulated;
+mod site;
 #[cfg(test)]
 pub mod synthetic;
 #[cfg(test)]
 mod tests;
 mod watch;
 
-pub use campaign::{Site, TrainingOptions, judge, observe, train};
+pub use campaign::{judge, observe, train};
 pub use evaluate::{Evaluation, TrainingResult, evaluate};
 pub use gains::{CapturedGain, Stacks};
 pub use groups::{Throughputs, explore};
 pub use left_out::{LeftOut, Models};
+pub use options::TrainingOptions;
 pub use plan::{Run, TrainingSize, plan};
+pub use site::Site;
 pub use watch::{WatchedRun, watch};

@@ -17,6 +17,8 @@ mod pairs;
 mod play;
 mod queues;
 mod real;
+mod scheduler;
+mod scoring;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +31,8 @@ pub use real::OnThisMachine;
 use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::code::described as said_of;
 
-use linux::Intervals;
 use play::{Players, Run, Traces};
+use scheduler::Intervals;
 
 /// Cache activity vectors, simulated.
 #[derive(Debug)]
@@ -356,7 +358,7 @@ impl Source for ActivityVectors {
         let runs = alone::runs(linux::programs(), &Size { pairs: (size.pairs.0, 0), ..size });
         let known = played("linux-alone", &none, runs, progress)?;
         let known = alone::Alone::of(&known, &Size { pairs: (size.pairs.0, 0), ..size });
-        let scoring = play::Scoring {
+        let scoring = scoring::Scoring {
             thresholds: known.thresholds(chosen.scoring.super_sets, chosen.threshold, 1.0),
             average: known.misses(),
             ..chosen.scoring

@@ -1,15 +1,15 @@
 //! Aligning runs: the same instructions, alone and co-running.
 //!
 //! # Problem
-//! Quanta are fixed times, so quantum 7 of a thread with co-runners covers other
-//! instructions than quantum 7 of its run alone. A slowdown compares equal
+//! A quantum is a fixed time, so quantum 7 of a thread with co-runners does not cover
+//! the same instructions as quantum 7 of its run alone. A slowdown compares the same
 //! instructions.
 //!
 //! # Approach
 //! Feliu et al., section 3.2, interpolate the isolated stacks between two
-//! quanta. We do it on cumulated cycles: within a quantum each component grows
-//! evenly with the instructions, so the cycles between any two instruction
-//! counts are a difference of two interpolated sums. That is exact for
+//! quanta. We interpolate cumulative cycles instead: within a quantum each component
+//! grows in proportion to the instructions, so the cycles between any two instruction
+//! counts are the difference of two interpolated sums. That is exact for
 //! intervals that span several quanta too, and cutting an interval in two
 //! changes nothing.
 //!
@@ -41,7 +41,7 @@ pub struct Quantum {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     components: usize,
-    /// Position at the end of each quantum, rising; starts with 0.
+    /// Position at the end of each quantum, in ascending order; starts with 0.
     positions: Vec<f64>,
     /// Cycles of each component since the start, at each position.
     cycles: Vec<f64>,
@@ -77,7 +77,7 @@ pub enum AlignError {
 }
 
 impl Profile {
-    /// From the quanta of the run, in order. Quanta without instructions, in
+    /// The profile of a run, from its quanta in order. Quanta without instructions, in
     /// which the program slept, add nothing.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Instructions that it covers.
+    /// How many instructions it covers.
     #[must_use]
     pub fn end(&self) -> f64 {
         self.positions.last().copied().unwrap_or(0.0)
@@ -187,9 +187,9 @@ pub struct Aligned {
     pub uncovered: usize,
 }
 
-/// Sets each quantum of a group against the same instructions alone. A
-/// quantum in which one thread cannot be used is left out for all, since the
-/// others' co-runner is then not known.
+/// Aligns each quantum of a group with the same instructions run alone. A
+/// quantum in which one thread cannot be used is left out for all of them, since
+/// it is then not known what the others ran with.
 #[must_use]
 pub fn align(group: &[Together<'_>]) -> Aligned {
     let mut aligned = Aligned::default();

@@ -50,13 +50,13 @@ impl Errors {
         }
     }
 
-    /// Predictions with an error.
+    /// How many predictions have a relative error.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Predictions of something that was measured as 0.
+    /// How many have none, as [`Errors::add`] says.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped

@@ -3,10 +3,11 @@
 //! # Approach
 //! Equations 1 to 3 are linear in α, β, γ, δ, so each component is fitted on
 //! its own: once without δ, for the inverse and as the additive form, and once
-//! with it. All is fitted from sums over the training set ([`Moments`]), which can be added up per
-//! combination of programs: that makes leave-p-out cross-validation cheap.
+//! with it. Everything is fitted from sums over the training set ([`Moments`]), which are kept per
+//! combination of programs and can be added up: that makes leave-p-out cross-validation cheap.
 //!
-//! Observations weigh the same, as published; or, ours, by their slowdowns ([`Weighting::Relative`]).
+//! All observations weigh the same, as published, or, which is ours, according to their slowdowns
+//! ([`Weighting::Relative`]).
 //!
 //! A component that never occurs, or features that never vary apart, leave
 //! coefficients undetermined; of all solutions the smallest is taken.
@@ -66,19 +67,19 @@ pub enum FitError {
     /// Observations are not finite, or so extreme that nothing can be solved.
     #[error("the observations cannot be solved for coefficients")]
     Unsolvable,
-    /// The caller wants it no longer.
+    /// The caller asked it to stop.
     #[error("the fit was asked to stop")]
     Stopped,
 }
 
-/// What an observation weighs in a fit.
+/// How much an observation weighs in a fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Weighting {
     /// As much as any other: a plain linear regression (Feliu et al., section 3.1).
     #[default]
     Plain,
-    /// 1/slowdown², so that squares of relative errors are summed up, by which models are judged. The few threads that
-    /// suffer several times as much as all others do not decide alone then.
+    /// 1/slowdown², so that the fit minimises squares of relative errors, by which models are judged. The few threads
+    /// that suffer several times as much as all others then do not dominate it.
     Relative,
 }
 
@@ -110,7 +111,7 @@ pub fn fit(mode: SmtMode, observations: &[Observation]) -> Result<Fit, FitError>
     fit_weighted(mode, observations, Weighting::Plain)
 }
 
-/// The same with weights.
+/// Fits the model of one SMT mode by a weighted regression.
 ///
 /// # Errors
 /// As [`fit()`].

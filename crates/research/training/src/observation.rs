@@ -24,7 +24,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// co-running CPI over throttled CPI.
+    /// CPI with co-runners over throttled CPI.
     #[must_use]
     pub fn slowdown(&self) -> f64 {
         self.together.cpi() / self.alone.cpi()
@@ -45,7 +45,7 @@ pub struct Observation(Vec<Observed>);
 /// Why threads make no observation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObservationError {
-    /// Not a number of threads that share a core.
+    /// Fewer than two threads, or more than eight.
     #[error("{0} threads share no core; a group has two to eight")]
     Size(usize),
     /// Stacks of different lengths.
@@ -68,7 +68,7 @@ impl From<Observation> for Vec<Observed> {
 }
 
 impl Observation {
-    /// From the threads of a group.
+    /// An observation of the threads of a group.
     ///
     /// # Errors
     /// When there are not two to eight, or their stacks differ in length.

@@ -1,15 +1,15 @@
 //! Runs of synthetic programs, for tests and benches of whatever uses a model.
 //!
 //! # Problem
-//! That a fit recovers what is there, and how noise spoils it, shows only where
-//! the truth is known.
+//! Whether a fit recovers the true coefficients, and how much noise spoils it, can be
+//! seen only where the truth is known.
 //!
 //! # Approach
 //! A [`World`] has programs with phases, each a stack, and a contention law:
 //! equations 1 to 3 with known coefficients, plus, if wanted, something that
-//! the equations do not know ([`World::saturation`]): co-runners that ask for the
-//! same component slow each other down by the square of the excess. It gives
-//! observations, from a seed, with multiplicative noise on every measured
+//! the equations do not know ([`World::saturation`]): where the co-runners'
+//! demand for a component exceeds 1 in sum, they slow each other down by the square of the
+//! excess. It gives observations, drawn from a seed, with multiplicative noise on every measured
 //! component.
 //!
 //! It knows no caches and no pipelines. What it shows is whether the
@@ -24,23 +24,23 @@ use symbiont_model::{Coefficients, CpiStack, Shares, Terms, component_sums};
 
 use crate::{Observation, Observed};
 
-/// Programs and how they hurt each other.
+/// Programs, and how they slow each other down.
 #[derive(Debug, Clone, PartialEq)]
 pub struct World {
     /// Name and phases of each program.
     pub programs: Vec<(Arc<str>, Vec<Shares>)>,
     /// The law.
     pub coefficients: Coefficients,
-    /// Cost of the square by which a component's sum over a group exceeds 1;
-    /// 0 keeps to the equations.
+    /// Factor on the square of the excess over 1 of a component's sum over a group;
+    /// with 0, only the equations hold.
     pub saturation: f64,
     /// Standard deviation of the relative noise of measured components.
     pub noise: f64,
 }
 
 impl World {
-    /// Programs with random phases under a law. Each program leans to a few
-    /// components and keeps to that through its phases.
+    /// Programs with random phases under a law. Each program is dominated by a few
+    /// components, the same ones in all its phases.
     #[must_use]
     pub fn new(programs: usize, phases: usize, coefficients: Coefficients, seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);

@@ -8,7 +8,7 @@
 //! # Approach
 //! Leave-p-out over groups (Feliu et al., section 6.1): for each set of
 //! programs that ran together, fit on the observations in which none of them
-//! takes part, and predict those in which just they do. For pairs that is
+//! takes part, and predict those in which only they do. For pairs that is
 //! leave-two-out, for groups of four leave-four-out. Sums over the training
 //! set are kept per set of programs, so a fold adds sums up and does not go
 //! through the observations again.
@@ -118,7 +118,7 @@ impl<'a> TrainingSet<'a> {
         Ok(Self { components, weighting, stop: None, groups })
     }
 
-    /// The same; from when this becomes true, nothing more is fitted.
+    /// The same set, which fits nothing more once `stop` has become true.
     #[must_use]
     pub fn until(self, stop: &'a AtomicBool) -> Self {
         Self { stop: Some(stop), ..self }
@@ -130,7 +130,7 @@ impl<'a> TrainingSet<'a> {
         self.groups.keys().flatten().cloned().collect()
     }
 
-    /// The model of everything.
+    /// The model fitted on all observations.
     ///
     /// # Errors
     /// [`FitError::Unsolvable`] when observations are not finite.
@@ -138,7 +138,7 @@ impl<'a> TrainingSet<'a> {
         self.fit_without(&BTreeSet::new())
     }
 
-    /// The model of all groups but those with any of these programs.
+    /// The model fitted on all groups but those with any of these programs.
     ///
     /// # Errors
     /// [`FitError::Empty`] when nothing is left to fit on, [`FitError::Unsolvable`] when
@@ -190,8 +190,8 @@ impl<'a> TrainingSet<'a> {
     }
 
     /// One fold: a model of all groups without any of these programs, tested
-    /// on all groups of none but these. What pairing gains of programs that were
-    /// left out is measured on ([`Fold::pairs`]).
+    /// on all groups that consist of these programs only. What pairing gains
+    /// with programs that were left out is measured on such a fold ([`Fold::pairs`]).
     ///
     /// # Errors
     /// [`ValidationError::TooFew`] when nothing is left to fit on.
@@ -201,8 +201,8 @@ impl<'a> TrainingSet<'a> {
         fold.ok_or_else(|| ValidationError::TooFew { programs: self.programs().len() })
     }
 
-    /// The fold of a model trained on all, and tested on groups of none but
-    /// these programs: the published case, in which the scheduler knows all
+    /// The fold of a model trained on all groups, and tested on those that consist
+    /// of these programs only: the published case, in which the scheduler knows all
     /// programs.
     ///
     /// # Errors

@@ -14,8 +14,8 @@ use symbiont_topology::PuId;
 
 use super::campaign::Bench;
 use super::evaluate::Speeds;
-use super::machine::{at_once, on};
-use super::plan::AROUND;
+use super::limit::AROUND;
+use super::pinned::{at_once, on};
 use crate::bench::noise::Watch;
 
 /// Time between the start of a kernel's process and that of its work, at first.

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use crate::harness::{self, TIMEOUT, scratch};
 use serde::{Deserialize, Serialize};
 use symbiont_campaign::{Error, digest};
-use symbiont_linux::actuate::pin;
 use symbiont_linux::cpu_time_of_children;
 use symbiont_report::number::time;
 use symbiont_topology::PuId;
@@ -23,8 +22,10 @@ use symbiont_topology::PuId;
 use super::campaign::Bench;
 use super::evaluate::Speeds;
 use super::kernels::Kernels;
+use super::limit::AROUND;
 use super::names::{NamedWork, Work};
-use super::plan::{AROUND, PairCell, Sides};
+use super::pinned::{PlacedProgram, at_once, joined, on};
+use super::plan::{PairCell, Sides};
 use crate::bench::noise::Watch;
 
 #[cfg(test)]
@@ -38,8 +39,6 @@ const LEAST: Duration = Duration::from_millis(20);
 const REPEAT: &str =
     r#"echo $$ >"$1.new" && mv "$1.new" "$1"; while sh -c "$0" >/dev/null; do :; done; exit 1"#;
 
-/// A command or the name of a kernel, and its hardware thread.
-pub(super) type PlacedProgram<'a> = (&'a str, PuId);
 /// Shall what runs be ended?
 type Ends<'a> = &'a (dyn Fn() -> bool + Sync);
 
@@ -84,41 +83,6 @@ impl fmt::Display for Method {
             Self::CpuTime => "CPU time of one run, while the other program is repeated",
         })
     }
-}
-
-/// Does something for each program at the same time.
-pub(super) fn at_once<T: Send>(
-    placed: &[PlacedProgram<'_>],
-    one: &(dyn Fn(usize, PlacedProgram<'_>) -> Result<T, Error> + Sync),
-) -> Result<Vec<T>, Error> {
-    std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            placed.iter().enumerate().map(|(at, it)| scope.spawn(move || one(at, *it))).collect();
-        let ended = threads.into_iter().map(joined);
-        // All have ended before the first error counts.
-        ended.collect::<Vec<_>>().into_iter().collect()
-    })
-}
-
-/// What a thread of ours gave; a panic of it is one of this crate's.
-fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// Does something in a thread that may use this hardware thread only, as what it starts.
-pub(super) fn on<T: Send>(
-    cpu: PuId,
-    work: impl FnOnce() -> Result<T, Error> + Send,
-) -> Result<T, Error> {
-    std::thread::scope(|scope| {
-        let pinned = || {
-            let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-            let failed = |source| Error::Start { program: format!("a program on {cpu}"), source };
-            pin(thread, &cpu.into()).map_err(failed)?;
-            work()
-        };
-        joined(scope.spawn(pinned))
-    })
 }
 
 /// Programs on two hardware threads.

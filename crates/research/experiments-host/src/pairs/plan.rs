@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::threads::least_limit;
+use super::limit::least_limit;
 
 /// Rounds: enough for intervals, and no more than are of use.
 const LEAST_ROUNDS: u32 = 2;
@@ -16,8 +16,6 @@ const LONG: Duration = Duration::from_millis(500);
 /// Windows lie between these.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
-/// What starting and ending kernels takes for each measurement.
-pub const AROUND: Duration = Duration::from_millis(400);
 /// Slowdown that is reckoned with before it is known: that of programs that share all of a core.
 const RECKONED: f64 = 2.0;
 
@@ -147,7 +145,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pairs::threads::for_sharing;
+    use crate::pairs::limit::{AROUND, for_sharing};
 
     fn names(count: usize) -> Vec<String> {
         (0..count).map(|number| format!("p{number}")).collect()

@@ -2,23 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use symbiont_campaign::{InRound, Progress};
 use symbiont_topology::{CpuSet, PuId};
 
 use super::campaign::{Bounds, Even, measure_evenly};
 use super::kernels::{CpuCell, Kernels, OnCpus};
-use super::plan::AROUND;
+use super::limit::{AROUND, LEAST_ROUNDS, WINDOW, for_sharing};
 use super::sharing::{CpuPair, Sharing, Verdict, are_siblings, candidates, core_to_use, judge};
 use super::{CpuChoice, PairsError, PairsOptions};
 
-/// Share of the time, at most, in which it is found out which hardware threads share a core: one in so many.
-const SHARE: u32 = 8;
-/// Rounds of that, and how long each measurement counts.
-const LEAST_ROUNDS: u32 = 3;
+/// Rounds at most in which it is measured which hardware threads share a core.
 const MOST_ROUNDS: u32 = 5;
-const WINDOW: Duration = Duration::from_millis(100);
 
 /// Can these be used?
 pub(super) fn check(cpus: &CpuSet, may: &CpuSet) -> Result<(), PairsError> {
@@ -41,17 +37,6 @@ pub(super) fn several(may: &CpuSet, there: &CpuSet) -> Result<(), PairsError> {
 fn two(cpus: &CpuSet) -> Option<CpuPair> {
     let mut members = cpus.iter();
     members.next().zip(members.next())
-}
-
-/// The time for finding out which hardware threads share a core: enough for one pair.
-pub(super) fn for_sharing(limit: Duration) -> Duration {
-    (limit / SHARE).max((WINDOW + AROUND) * 3 * LEAST_ROUNDS)
-}
-
-/// The least limit that leaves this much for the programs.
-pub(super) fn least_limit(needed: Duration) -> Duration {
-    let of_share = needed * SHARE / (SHARE - 1);
-    of_share.max(needed + for_sharing(Duration::ZERO)) + Duration::from_millis(1)
 }
 
 /// Finds out which hardware threads share a core.

@@ -10,9 +10,10 @@ use symbiont_linux::slow::SlowCpu;
 use symbiont_synth::calibrate::Rate;
 
 use super::command::{self, SynthArguments};
-use super::evaluate::{Cpus, evaluate, serial_gains};
+use super::evaluate::{evaluate, serial_gains};
 use super::page;
 use super::plan::{self, Part, PhasesSize, Run, RunKind, SyntheticProgram};
+use super::prediction::Cpus;
 use super::real::{self, Prepare};
 use super::record::{self, PhasesRecord};
 use super::sentence::sentence;

@@ -2,7 +2,7 @@
 
 use symbiont_synth::Ratio;
 
-use super::evaluate::{Outcome, PhasesCell, label};
+use super::figures::{Outcome, PhasesCell, label};
 use super::plan::{Grouping, Part};
 use crate::harness::{Check, Direction, Verdict};
 use symbiont_report::number;

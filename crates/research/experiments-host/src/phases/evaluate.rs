@@ -2,153 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-use symbiont_linux::slow::SlowCpu;
 use symbiont_synth::Ratio;
 
 use super::checks::checks;
-use super::managers::{Managers, managers};
-use super::plan::{BASELINE, Grouping, POLICIES, Part, RunKind, TRIED};
-use super::real::{self, Real};
+use super::figures::{Alone, Change, Evaluation, Outcome, PhasesCell};
+use super::managers::managers;
+use super::plan::{BASELINE, Grouping, Part, RunKind, TRIED};
+use super::prediction::{Cpus, prediction};
+use super::real;
 use super::record::PhasesRecord;
-use crate::harness::Check;
 use symbiont_campaign::Error;
 use symbiont_report::metrics;
 use symbiont_report::stats::{self, Estimate};
 use symbiont_report::theory;
-
-/// The CPUs of the machine, as the model sees them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Cpus {
-    /// How many: the n of the paper.
-    pub count: u32,
-    /// How many times as fast as the others one of them is: the a of the paper;
-    /// none if they differ in another way.
-    pub large: Option<f64>,
-    /// How many CPUs' time is left to programs: less where a CPU is made slow by
-    /// taking it away for a part of the time.
-    pub left: f64,
-}
-
-impl Cpus {
-    /// CPUs that are all alike.
-    #[must_use]
-    pub fn alike(count: u32) -> Self {
-        Self { count, large: Some(1.0), left: f64::from(count) }
-    }
-
-    /// CPUs of which these are slowed down.
-    #[must_use]
-    pub fn slowed(count: u32, slow: &[SlowCpu]) -> Self {
-        let factor = slow.first().map_or(1.0, SlowCpu::factor);
-        let which: BTreeMap<_, _> = slow.iter().map(|slow| (slow.cpu(), slow.factor())).collect();
-        let alike = slow.iter().all(|slow| slow.factor() == factor);
-        let all_but_one = u32::try_from(which.len() + 1) == Ok(count);
-        let covered = slow.is_empty() || (alike && all_but_one);
-        let taken: f64 = which.values().map(|factor| 1.0 - 1.0 / factor).sum();
-        Self { count, large: covered.then_some(factor), left: f64::from(count) - taken }
-    }
-
-    /// The machine of the model; none if it does not cover it.
-    #[must_use]
-    pub fn model(self) -> Option<theory::Multiprocessor> {
-        theory::Multiprocessor::new(self.count, self.large?).ok()
-    }
-}
-
-/// All figures of a campaign.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Evaluation {
-    /// The n and the a of the paper.
-    pub cpus: Cpus,
-    /// Each program alone, headline first.
-    pub alone: Vec<Alone>,
-    /// Each cell in each grouping, headline first.
-    pub cells: Vec<PhasesCell>,
-    /// The real programs; absent if they were left out.
-    pub real: Option<Real>,
-    /// What the managers reported, by policy.
-    pub managers: Vec<Managers>,
-    /// What the experiment has to show, and whether it does.
-    pub checks: Vec<Check>,
-}
-
-/// A program alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Alone {
-    /// Of which part.
-    pub part: Part,
-    /// The program.
-    pub ratio: Ratio,
-    /// Iterations per second, in units of one thread on the idle machine.
-    pub throughput: Estimate,
-    /// Jitter of its times.
-    pub jitter: Option<Estimate>,
-}
-
-/// Two programs side by side in one grouping.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PhasesCell {
-    /// Of which part.
-    pub part: Part,
-    /// The programs.
-    pub ratios: [Ratio; 2],
-    /// In whose sessions.
-    pub grouping: Grouping,
-    /// Under [`BASELINE`].
-    pub baseline: Outcome,
-    /// Under [`TRIED`].
-    pub tried: Outcome,
-    /// What the tried policy changes.
-    pub change: Change,
-}
-
-/// Two programs side by side under one policy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Speedup of each program (eq. 3).
-    pub speedup: [Estimate; 2],
-    /// Jitter of each program (eq. 6); absent for a single run.
-    pub jitter: [Option<Estimate>; 2],
-    /// Fairness (eq. 4) of the mean speedups.
-    pub fairness: Estimate,
-    /// Iterations per second of both, in units of one thread on the idle machine.
-    pub throughput: Estimate,
-    /// Share of the CPU time left to programs that neither of them used; absent
-    /// where the kernel does not report it.
-    pub idle: Option<Estimate>,
-    /// What the model says; absent on machines with one CPU.
-    pub prediction: Option<Prediction>,
-}
-
-/// What the model of Morad et al. says of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Prediction {
-    /// Mean speedup of each program: Tables 1 and 3 for pure programs, their
-    /// combination by a chain of joint states for mixed ones.
-    pub speedup: [f64; 2],
-    /// Least and largest speedup of each; only for pure programs.
-    pub range: Option<[(f64, f64); 2]>,
-    /// Fairness of the mean speedups.
-    pub fairness: f64,
-    /// In units of one thread on the idle machine.
-    pub throughput: f64,
-}
-
-/// What the tried policy changes against the baseline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Change {
-    /// Mean difference by round of the speedups of each program (Student's t).
-    pub speedup: [Estimate; 2],
-    /// Mean difference by round of the throughputs (Student's t).
-    pub throughput: Estimate,
-    /// Ratio of the mean throughputs.
-    pub throughput_ratio: Estimate,
-    /// Difference of the fairness of the mean speedups (jackknife; rounds in pairs, and runs alone).
-    pub fairness: Estimate,
-    /// Difference of the jitters of each program, rounds drawn anew as pairs.
-    pub jitter: [Option<Estimate>; 2],
-}
 
 /// One run of a cell.
 #[derive(Debug, Clone, Copy)]
@@ -437,70 +303,10 @@ fn jitter(progress: &[f64], seed: u64) -> Result<Option<Estimate>, Error> {
         .map_err(Error::evaluation)
 }
 
-pub(super) fn prediction(
-    scheduler: theory::Scheduler,
-    cpus: Cpus,
-    ratios: [Ratio; 2],
-) -> Option<Prediction> {
-    let machine = cpus.model()?;
-    let program = |ratio: Ratio| {
-        theory::Program::new(ratio.parallel_share(), 1.0 - ratio.parallel_share()).ok()
-    };
-    let predicted = theory::predict(scheduler, machine, program(ratios[0])?, program(ratios[1])?);
-    let range = match ratios.map(pure) {
-        [Some(own), Some(other)] => {
-            let state = theory::JointState { own, other };
-            let of = |state| {
-                let speedups = theory::speedups(scheduler, machine, state);
-                (speedups.min, speedups.max)
-            };
-            Some([of(state), of(state.reversed())])
-        }
-        _ => None,
-    };
-    Some(Prediction {
-        speedup: predicted.speedup,
-        range,
-        fairness: predicted.fairness(),
-        // Of the model in threads on a small CPU, here on the fastest.
-        throughput: predicted.throughput / cpus.large?,
-    })
-}
-
-/// The only phase of a pure program.
-fn pure(ratio: Ratio) -> Option<theory::Phase> {
-    match ratio {
-        Ratio::PARALLEL => Some(theory::Phase::Parallel),
-        Ratio::SERIAL => Some(theory::Phase::Serial),
-        _ => None,
-    }
-}
-
 fn progress_of(runs: &[Pair], slot: usize) -> Vec<f64> {
     runs.iter().map(|run| run.progress[slot]).collect()
 }
 
 fn mean(values: &[f64]) -> f64 {
     stats::mean(values).unwrap_or(f64::NAN)
-}
-
-impl PhasesCell {
-    /// The outcomes with their policies, in the order of tables.
-    #[must_use]
-    pub fn outcomes(&self) -> [(&'static str, &Outcome); 2] {
-        let [baseline, tried] = POLICIES;
-        [(baseline, &self.baseline), (tried, &self.tried)]
-    }
-
-    /// "inf:1 co-running with 1:inf".
-    #[must_use]
-    pub fn name(&self) -> String {
-        format!("{} co-running with {}", label(self.ratios[0]), label(self.ratios[1]))
-    }
-}
-
-/// A ratio as the paper writes it.
-#[must_use]
-pub fn label(ratio: Ratio) -> String {
-    ratio.to_string().replace("inf", "∞")
 }

@@ -2,7 +2,7 @@
 
 use symbiont_synth::Ratio;
 
-use super::evaluate::{Evaluation, Outcome, PhasesCell, label};
+use super::figures::{Evaluation, Outcome, PhasesCell, label};
 use super::plan::{Grouping, Part, PhasesSize};
 use super::sentence::sentence;
 use crate::harness::Check;
@@ -12,8 +12,6 @@ use symbiont_report::stats::Estimate;
 
 mod real;
 mod tables;
-
-pub(super) use tables::used_alone;
 
 /// The report of a campaign, without facts.
 #[must_use]

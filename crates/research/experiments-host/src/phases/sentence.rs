@@ -2,8 +2,7 @@
 
 use symbiont_synth::Ratio;
 
-use super::evaluate::{Evaluation, PhasesCell};
-use super::page::used_alone;
+use super::figures::{Evaluation, PhasesCell, used_alone};
 use super::plan::{Grouping, Part};
 
 /// Share of the machine that others may take before the sentence says so.

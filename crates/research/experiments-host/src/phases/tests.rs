@@ -112,7 +112,7 @@ fn few() -> Vec<PhasesRecord> {
     runs
 }
 
-fn headline(evaluation: &Evaluation, grouping: Grouping) -> &evaluate::PhasesCell {
+fn headline(evaluation: &Evaluation, grouping: Grouping) -> &figures::PhasesCell {
     evaluation
         .cells
         .iter()

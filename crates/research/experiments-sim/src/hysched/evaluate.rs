@@ -21,7 +21,7 @@ pub struct Premise {
     /// By which categories.
     pub variant: Variant,
     /// Mean STP of pairs of different programs of different categories over that of pairs of one
-    /// category, less 1.
+    /// category, minus 1.
     pub difference: Option<Estimate>,
 }
 
@@ -40,7 +40,7 @@ pub fn rows(finished: Runs<'_>) -> Rows {
     Rows(finished.iter().filter_map(row).collect())
 }
 
-/// What each program is by itself.
+/// What was seen of each program by itself.
 #[must_use]
 pub fn alone(finished: Runs<'_>) -> BTreeMap<String, Alone> {
     let of = finished.iter().filter(|finished| finished.run.scene.part == Part::Alone);
@@ -108,7 +108,7 @@ pub fn categories(finished: Runs<'_>) -> BTreeMap<(String, String), f64> {
     counts.into_iter().map(|(pair, count)| (pair, count as f64 / all)).collect()
 }
 
-/// Mean of what the policy found out under a name, over the runs of mixes.
+/// Mean of the policy's finding of this name, over the runs of mixes under a contender.
 #[must_use]
 pub fn finding(finished: Runs<'_>, contender: Contender, name: &str) -> Option<Estimate> {
     let values = mixes(finished, contender).filter_map(|it| it.record.findings.get(name).copied());

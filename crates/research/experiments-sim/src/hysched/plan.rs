@@ -125,7 +125,7 @@ pub enum Part {
 pub struct Scene {
     /// What it is for.
     pub part: Part,
-    /// Its name, of which there is one in a part.
+    /// Its name, unique within its part.
     pub name: String,
     /// The programs.
     pub programs: Vec<String>,
@@ -217,9 +217,9 @@ impl fmt::Display for Contender {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// Each with a part of random length that does not count.
+    /// Each with a stretch of random length that does not count.
     Apart,
-    /// All at once; only the order differs in which the OS reads them.
+    /// All at once; only the order in which the OS reads them differs between repeats.
     AtOnce,
     /// The same, read in the order of the scene.
     InOrder,
@@ -249,12 +249,13 @@ pub struct Run {
     pub private: bool,
     /// Which repeat, from 0. Runs of one scene and repeat start alike.
     pub repeat: u32,
-    /// Programs that share cores, where pairs are fixed.
+    /// The programs that share a core, core by core, where pairs are fixed.
     pub pairs: Vec<Vec<String>>,
 }
 
 impl Run {
-    /// What it is compared within: scene, start and whether resources are private.
+    /// The name of its workload: runs of the same scene and start, with or without private resources, are compared
+    /// with each other.
     #[must_use]
     pub fn workload(&self) -> String {
         let Self { scene, start, private, .. } = self;

@@ -30,11 +30,11 @@ pub struct HyschedRecord {
     pub quanta: u64,
     /// Moves that were carried out.
     pub moves: u64,
-    /// Share of the physics' questions for which no fixed point was found.
+    /// Share of the physics' evaluations in which no fixed point was found.
     pub unsettled: f64,
     /// What the policy found out, by name.
     pub findings: BTreeMap<String, f64>,
-    /// Pairs made, by the categories of both.
+    /// How many pairs were made, by the categories of both programs.
     pub pairs: Vec<(String, String, u64)>,
     /// What was seen of a program by itself.
     pub alone: Option<Alone>,

@@ -25,7 +25,7 @@ impl std::fmt::Debug for Trial<'_, '_> {
 }
 
 impl<'a, 'p> Trial<'a, 'p> {
-    /// On a machine that was made ready for these programs.
+    /// The trial on a machine that was prepared for these programs.
     pub fn new(
         builder: &'a TableBuilder<'p>,
         profiles: &'p BTreeMap<String, Profile>,

@@ -23,7 +23,7 @@ pub struct Alone {
 pub struct VariantShares {
     /// Mean share of the slots of each category, in the catalogue's order.
     pub shares: Vec<(String, f64)>,
-    /// Share of quanta whose dominant category is another than in the one before.
+    /// Share of quanta whose dominant category differs from that of the quantum before.
     pub changes: f64,
 }
 

@@ -2,95 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use symbiont_counters::catalogue::Catalogue;
-use symbiont_model::{Components, Depth, Training};
-use symbiont_topology::CoreKind;
-use symbiont_training::{ValidationError, Weighting};
+use symbiont_model::Components;
+use symbiont_training::ValidationError;
 
 use super::evaluate::{TrainingResult, end, evaluate};
+use super::options::TrainingOptions;
 use super::page;
 use super::plan::{Run, TrainingSize, nops, plan, unjudged};
+use super::site::Site;
 use super::watch::WatchedRun;
 use symbiont_campaign::{
     Error, Experiment, FinishedRun, FinishedRunOf, Progress, carry_out, digest,
 };
 use symbiont_report::Report;
-
-/// Where training runs are carried out.
-pub trait Site: Sync {
-    /// The machine, as model files name it.
-    fn machine(&self) -> String;
-
-    /// What a report should say of it.
-    fn facts(&self) -> Vec<(String, String)>;
-
-    /// The type of its cores.
-    fn core(&self) -> CoreKind;
-
-    /// A digest of what else a run follows from: programs, conditions.
-    fn basis(&self, run: &Run) -> String;
-
-    /// By what its counts are understood.
-    fn catalogue(&self) -> &Catalogue;
-
-    /// Runs that may be carried out at a time.
-    fn workers(&self) -> usize;
-
-    /// Can what processes of no-operations cost be distinguished from what the SMT mode costs, in which they
-    /// keep the core?
-    fn tells_nops(&self) -> bool;
-
-    /// Carries a run out.
-    ///
-    /// # Errors
-    /// Why it could not be.
-    fn carry_out(
-        &self,
-        run: &Run,
-        components: &Components,
-        size: &TrainingSize,
-    ) -> Result<WatchedRun, Error>;
-
-    /// About how long a run takes on one CPU, which runs so many quanta.
-    fn cost(&self, run: &Run, size: &TrainingSize) -> Duration;
-}
-
-/// What to train.
-#[derive(Debug, Clone)]
-pub struct TrainingOptions {
-    /// Folder of the finished runs, and of all that is written.
-    pub output: PathBuf,
-    /// The programs.
-    pub programs: Vec<String>,
-    /// Which stack the model is made of.
-    pub stack: Depth,
-    /// What an observation weighs.
-    pub weighting: Weighting,
-    /// How large the training is.
-    pub size: TrainingSize,
-    /// Seed of the groups that are drawn.
-    pub seed: u64,
-}
-
-impl TrainingOptions {
-    pub(super) fn components(&self, site: &dyn Site) -> Result<Components, Error> {
-        Components::of(site.catalogue(), self.stack.sum()).map_err(Error::evaluation)
-    }
-
-    /// What a model file says of its training.
-    pub(super) fn training(&self) -> Training {
-        Training {
-            date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            programs: self.programs.clone(),
-            quantum_ms: self.size.quantum.as_millis() as u64,
-            note: String::new(),
-        }
-    }
-}
 
 /// The runs of a training, as an experiment.
 struct Trial<'a> {

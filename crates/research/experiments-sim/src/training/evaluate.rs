@@ -12,8 +12,8 @@ use symbiont_training::{
     Observation, Profile, Together, TrainingSet, Validation, align, fit_throttling,
 };
 
-use super::campaign::TrainingOptions;
 use super::gains::{CapturedGain, WORKLOADS, captured};
+use super::options::TrainingOptions;
 use super::plan::Run;
 use super::watch::WatchedRun;
 use symbiont_campaign::Error;

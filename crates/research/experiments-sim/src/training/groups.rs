@@ -6,9 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::campaign::{Site, TrainingOptions, carry_out_as};
+use super::campaign::carry_out_as;
 use super::evaluate::{alone, mean_slowdown, profile};
+use super::options::TrainingOptions;
 use super::plan::Run;
+use super::site::Site;
 use super::watch::WatchedRun;
 use symbiont_campaign::{Error, FinishedRun, Progress};
 

@@ -21,9 +21,10 @@ use symbiont_model::{Components, Model, Shares, SmtMode, Trained};
 use symbiont_policy::PairSlowdowns;
 use symbiont_training::{Observation, TrainingSet, Weighting, fit_throttling};
 
-use super::campaign::{Site, TrainingOptions};
 use super::evaluate::{alone, observe, ratios, slowdowns};
+use super::options::TrainingOptions;
 use super::plan::Run;
+use super::site::Site;
 use super::watch::WatchedRun;
 use symbiont_campaign::Error;
 

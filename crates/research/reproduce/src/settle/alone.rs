@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use symbiont_sim_cycle::SuperSetIndexing;
 
-use super::linux::Intervals;
-use super::play::{FINEST, Run, Sampled, Schedule, Scoring, Turn, VECTORS, grouped, vectors};
+use super::play::{FINEST, Run, Sampled, Schedule, Turn};
+use super::scheduler::Intervals;
+use super::scoring::{Scoring, VECTORS, grouped, vectors};
 use super::{Players, Size};
 use crate::figure::Point;
 use symbiont_campaign::FinishedRunOf;

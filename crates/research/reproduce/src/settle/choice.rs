@@ -14,7 +14,8 @@ use symbiont_sim_cycle::SuperSetIndexing;
 
 use super::alone::Alone;
 use super::mixes::{gain, run};
-use super::play::{Run, Schedule, Scoring, VECTORS};
+use super::play::{Run, Schedule};
+use super::scoring::{Scoring, VECTORS};
 use super::{COUNTERPARTS, Players, Size, counterpart};
 use crate::figure::Point;
 use symbiont_campaign::{Error, FinishedRunOf};

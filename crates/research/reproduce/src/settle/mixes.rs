@@ -15,7 +15,8 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::alone::Alone;
-use super::play::{PlayRecord, Run, Sampled, Schedule, Scoring, VECTORS};
+use super::play::{PlayRecord, Run, Sampled, Schedule};
+use super::scoring::{Scoring, VECTORS};
 use super::{Players, Size, counterpart};
 use crate::figure::Point;
 use symbiont_campaign::{Error, FinishedRunOf};

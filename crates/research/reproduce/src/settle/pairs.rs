@@ -1,6 +1,7 @@
 //! All pairs of programs on the two hardware threads: conflicts, and whether overlap predicts speed.
 
-use super::play::{Run, Sampled, Schedule, Scoring, Turn, VECTORS, vectors};
+use super::play::{Run, Sampled, Schedule, Turn};
+use super::scoring::{Scoring, VECTORS, vectors};
 use super::{COUNTERPARTS, Players, Size};
 use crate::figure::Point;
 use symbiont_campaign::{Error, FinishedRunOf};

@@ -6,12 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
-pub use symbiont_policy::activity::VECTORS;
-use symbiont_policy::activity::{Job, Vector, Weights, choose, rotate};
+use symbiont_policy::activity::{Job, Weights, choose, rotate};
 use symbiont_profile::Phase;
 use symbiont_profile::trace::TraceFile;
 use symbiont_sim_cycle::levels::Kind;
@@ -21,7 +17,8 @@ use symbiont_sim_cycle::{
 use symbiont_sim_fast::description::Description;
 use symbiont_topology::Topology;
 
-use super::linux::{By, Decision, Intervals, Scheduler};
+use super::scheduler::{By, Decision, Intervals, Scheduler};
+use super::scoring::{CacheCounts, Scoring, VECTORS};
 use symbiont_campaign::{Error, Experiment, FinishedRunOf, digest};
 use symbiont_experiments_sim::code::{self, CODE, CYCLE_CODE};
 
@@ -45,30 +42,6 @@ pub enum Schedule {
     Linux(By, Scoring),
 }
 
-/// How jobs are scored. What the paper leaves open is here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Scoring {
-    /// Super-sets of each cache.
-    pub super_sets: usize,
-    /// Which sets are one.
-    pub reading: SuperSetIndexing,
-    /// Count of a sample, per super-set, above which a bit is set, by vector.
-    pub thresholds: [u64; VECTORS],
-    /// Weights of overlapping bits, by vector.
-    pub overlap: [f64; VECTORS],
-    /// Weight of the product of misses, in units of the average program's per instruction.
-    pub misses: f64,
-    /// Those of the average program.
-    pub average: f64,
-    /// Weight of a sample of residence.
-    pub resident: f64,
-    /// A control: which job's vectors each job has, if not its own.
-    pub vectors_of: Option<Vec<usize>>,
-    /// A control: the seed by which the super-sets of each job are put into another order, if they are. As many bits
-    /// are set as before, elsewhere.
-    pub elsewhere: Option<u64>,
-}
-
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -89,26 +62,6 @@ pub struct Run {
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", self.jobs.join(" + "), self.called)
-    }
-}
-
-/// What was done to a cache in a sample.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct CacheCounts {
-    /// Accesses by super-set.
-    pub uses: Vec<u32>,
-    /// Misses by super-set.
-    pub misses: Vec<u32>,
-    /// Misses of lines that another job had displaced.
-    pub kicked_out: u32,
-}
-
-impl CacheCounts {
-    /// Keeps the sums alone.
-    fn sum_up(&mut self) {
-        for counts in [&mut self.uses, &mut self.misses] {
-            *counts = vec![counts.iter().sum()];
-        }
     }
 }
 
@@ -165,63 +118,6 @@ impl PlayRecord {
         }
         (complete == jobs).then_some(last)
     }
-}
-
-/// The vectors of what was done to each cache, for so many super-sets.
-#[must_use]
-pub fn vectors(
-    caches: &[CacheCounts],
-    super_sets: usize,
-    thresholds: &[u64; VECTORS],
-) -> Vec<Vector> {
-    ordered(caches, thresholds, &(0..super_sets).collect::<Vec<_>>(), SuperSetIndexing::Contiguous)
-}
-
-/// The same with the super-sets in an order.
-fn ordered(
-    caches: &[CacheCounts],
-    thresholds: &[u64; VECTORS],
-    order: &[usize],
-    reading: SuperSetIndexing,
-) -> Vec<Vector> {
-    let counts = caches.iter().flat_map(|cache| [&cache.uses, &cache.misses]);
-    let above = |(counts, threshold): (&Vec<u32>, &u64)| {
-        let counts = grouped(counts, order.len(), reading);
-        let ordered = order.iter().map(|place| counts.get(*place).copied().unwrap_or(0));
-        Vector::above(ordered, *threshold)
-    };
-    counts.zip(thresholds).map(above).collect()
-}
-
-impl Scoring {
-    /// The vectors of a job by what it did to its caches.
-    #[must_use]
-    pub fn vectors(&self, job: usize, caches: &[CacheCounts]) -> Vec<Vector> {
-        let mut order: Vec<usize> = (0..self.super_sets).collect();
-        if let Some(seed) = self.elsewhere {
-            order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed.wrapping_add(job as u64)));
-        }
-        ordered(caches, &self.thresholds, &order, self.reading)
-    }
-}
-
-/// Weighted overlap of two jobs' vectors.
-#[must_use]
-pub fn weighted(one: &[Vector], other: &[Vector], weights: &[f64; VECTORS]) -> f64 {
-    let pairs = one.iter().zip(other).zip(weights);
-    pairs.map(|((one, other), weight)| weight * f64::from(one.overlap(other))).sum()
-}
-
-/// Merges counts of one indexing into this many groups; fewer if there are fewer.
-pub fn grouped(counts: &[u32], groups: usize, reading: SuperSetIndexing) -> Vec<u64> {
-    let (of, groups) = reading.groups(counts.len(), groups);
-    let mut sums = vec![0; groups];
-    for (at, count) in counts.iter().enumerate() {
-        if let Some(sum) = sums.get_mut(of(at)) {
-            *sum += u64::from(*count);
-        }
-    }
-    sums
 }
 
 /// Traces and a machine that jobs run on.

@@ -8,11 +8,10 @@ use symbiont_sim_cycle::SuperSetIndexing;
 use symbiont_sim_fast::description::Description;
 use tempfile::TempDir;
 
-use super::linux::{By, Intervals};
 use super::mixes::{gain, kicked_out};
-use super::play::{
-    CacheCounts, FINEST, PlayRecord, Players, Run, Schedule, Scoring, Traces, VECTORS, path,
-};
+use super::play::{FINEST, PlayRecord, Players, Run, Schedule, Traces, path};
+use super::scheduler::{By, Intervals};
+use super::scoring::{CacheCounts, Scoring, VECTORS};
 use symbiont_campaign::Experiment;
 
 /// Instructions of a synthetic program.

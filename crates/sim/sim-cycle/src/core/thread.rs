@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use symbiont_profile::OpClass;
 use symbiont_sim_fast::activity::Cycle;
 
-use super::wrong_path::WrongPath;
 use crate::counts::Counts;
 use crate::op::{Op, Stream};
 
@@ -101,6 +100,19 @@ pub(super) struct StoreEntry {
     pub(super) number: u64,
     /// When its line is there; [`NEVER`] before it was asked for.
     pub(super) arrives: u64,
+}
+
+/// The wrong path that a thread is on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct WrongPath {
+    /// Operations between fetch and dispatch.
+    pub(super) fetched: u32,
+    /// Entries of the re-order buffer.
+    pub(super) entries: u32,
+    /// Operations for which the last entry has room.
+    pub(super) open: u32,
+    /// Operations dispatched in this cycle.
+    pub(super) dispatched: u32,
 }
 
 /// An instruction stream and the user that it counts for.
@@ -312,6 +324,12 @@ impl<'s> Thread<'s> {
     pub(super) fn can_fetch(&self, now: u64, group: u32) -> bool {
         let goes_on = self.fetch_from <= now && self.upcoming.is_some();
         (self.is_on_wrong_path(now) || goes_on) && self.buffer_room() >= group as usize
+    }
+
+    /// Does it follow a wrong path?
+    #[inline]
+    pub(super) fn is_on_wrong_path(&self, now: u64) -> bool {
+        self.blind || self.resolved > now
     }
 
     /// Operations that it may still take into its buffer.

@@ -11,28 +11,9 @@
 //! crate).
 
 use super::Core;
-use super::thread::Thread;
-
-/// The wrong path that a thread is on.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct WrongPath {
-    /// Operations between fetch and dispatch.
-    pub(super) fetched: u32,
-    /// Entries of the re-order buffer.
-    entries: u32,
-    /// Operations for which the last entry has room.
-    open: u32,
-    /// Operations dispatched in this cycle.
-    pub(super) dispatched: u32,
-}
+use super::thread::{Thread, WrongPath};
 
 impl Thread<'_> {
-    /// Does it follow a wrong path?
-    #[inline]
-    pub(super) fn is_on_wrong_path(&self, now: u64) -> bool {
-        self.blind || self.resolved > now
-    }
-
     /// Operations that it fetches in a turn on average, at most so many.
     fn usual_group(&self, most: u32) -> u32 {
         let (operations, groups) = self.groups;

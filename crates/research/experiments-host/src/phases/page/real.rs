@@ -1,6 +1,6 @@
 //! The section on real programs.
 
-use crate::phases::evaluate::Evaluation;
+use crate::phases::figures::Evaluation;
 use crate::phases::plan::POLICIES;
 use crate::phases::real::{Outcome, Real, RealCell};
 use symbiont_report::{Axis, Block, Chart, Column, Dots, Mark, Plot, Report, Series, Table};

@@ -1,12 +1,11 @@
 //! Tables and warnings of the report.
 
-use symbiont_synth::Ratio;
-
 use super::{POLICY_OUTCOMES, Pick};
 use crate::phases::checks::{is_better, is_worse};
-use crate::phases::evaluate::{Alone, Cpus, PhasesCell, label};
+use crate::phases::figures::{Alone, PhasesCell, ideal, label, used_alone};
 use crate::phases::managers::Managers;
 use crate::phases::plan::{Grouping, TRIED};
+use crate::phases::prediction::Cpus;
 use symbiont_report::published::morad as published;
 use symbiont_report::stats::{self, Estimate};
 use symbiont_report::{Cell as TableCell, Column, Highlight, Table};
@@ -183,25 +182,6 @@ pub fn alone(programs: &[Alone], cpus: Cpus) -> Table {
          the machine itself: no policy can be steadier.",
     );
     table
-}
-
-/// Throughput of a program on a machine that nothing else uses, in threads on
-/// its fastest CPU; none where the model does not cover the machine.
-fn ideal(program: &Alone, cpus: Cpus) -> Option<f64> {
-    let parallel = program.ratio.parallel_share();
-    let large = cpus.large?;
-    let all = (f64::from(cpus.count) - 1.0 + large) / large;
-    // A serial thread is on any of them.
-    Some(parallel * all + (1.0 - parallel) * all / f64::from(cpus.count))
-}
-
-/// Least share of what the CPUs can do that a parallel program got alone.
-pub fn used_alone(programs: &[Alone], cpus: Cpus) -> Option<f64> {
-    let shares = programs
-        .iter()
-        .filter(|program| program.ratio == Ratio::PARALLEL)
-        .filter_map(|program| Some(program.throughput.value / ideal(program, cpus)?));
-    shares.reduce(f64::min)
 }
 
 /// Says so if the machine was not the programs' own.

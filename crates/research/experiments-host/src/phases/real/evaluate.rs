@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use symbiont_synth::Ratio;
 
-use crate::phases::evaluate::{Cpus, prediction};
 use crate::phases::plan::{BASELINE, Grouping, Part, TRIED};
+use crate::phases::prediction::{Cpus, prediction};
 use crate::phases::record::PhasesRecord;
 use symbiont_campaign::Error;
 use symbiont_report::metrics;

@@ -15,7 +15,7 @@ use symbiont_topology::{CpuSet, PuId};
 use super::decisions::{Follower, Job};
 use super::on_cpus;
 use super::programs::PROGRAMS;
-use crate::settle::linux::Decision;
+use crate::settle::scheduler::Decision;
 use symbiont_campaign::{Error, InRound, digest, read_json};
 use symbiont_experiments_host::harness::{Measure, RunFolder, read_report};
 

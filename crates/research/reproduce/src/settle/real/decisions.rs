@@ -11,8 +11,8 @@ use symbiont_linux::switches::{Event, Kind, ReadyThreads};
 use symbiont_machine::Timestamp;
 use symbiont_policy::activity::{Course, OVERLAP, Vector};
 
-use crate::settle::linux::Decision;
-use crate::settle::play::weighted;
+use crate::settle::scheduler::Decision;
+use crate::settle::scoring::weighted;
 
 /// A job, by the number of its thread.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::super::linux::Decision;
+use super::super::scheduler::Decision;
 use super::*;
 use symbiont_campaign::{FinishedRun, InRound};
 
