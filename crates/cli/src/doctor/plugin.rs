@@ -1,12 +1,15 @@
 //! Whether the Slurm that is installed loads Symbiont's plugin, and the command that builds it anew if not.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::time::Duration;
 
 use glob::glob;
+use symbiont_slurm::Commands;
 
 use super::plugstack::{NAME, Plugin};
 
+/// How long each of Slurm's commands may take to answer.
+pub const TIMEOUT: Duration = Duration::from_secs(3);
 /// How the plugin says which Slurm it was built for.
 const BUILT_FOR: &str = "symbiont-spank built for Slurm ";
 /// Where the plugin's Makefile looks for headers unless it is given another folder.
@@ -107,8 +110,7 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
 
 /// The version that Slurm's commands have.
 fn version() -> Option<String> {
-    let output = Command::new("sinfo").arg("--version").output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
+    let text = Commands::each_within(TIMEOUT).version().ok()?;
     let number = text.split_whitespace().last()?;
     Some(number.split('.').take(2).collect::<Vec<_>>().join("."))
 }

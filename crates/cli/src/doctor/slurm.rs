@@ -4,7 +4,6 @@
 //! answer, one line says so, and only the plugin is looked at.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Serialize;
 use symbiont_jobs::slurm::config_value;
@@ -15,8 +14,6 @@ use super::{plugin, plugstack};
 /// Where distributions keep Slurm's configuration.
 const PLACES: [&str; 3] =
     ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"];
-/// How long Slurm may take to answer.
-const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -37,7 +34,7 @@ pub fn look() -> Option<SlurmFinding> {
     if file.is_none() && plugin::on_path("scontrol").is_none() {
         return None;
     }
-    let (config, mut notes) = match Commands::each_within(TIMEOUT).config() {
+    let (config, mut notes) = match Commands::each_within(plugin::TIMEOUT).config() {
         Ok(config) => (Some(config), Vec::new()),
         Err(why) => (None, vec![format!("what Slurm leaves to be chosen is not known: {why}")]),
     };

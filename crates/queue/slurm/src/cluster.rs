@@ -100,6 +100,14 @@ impl Commands {
         self.run("scontrol", &["show", "config"])
     }
 
+    /// The version of Slurm's commands, as they print it.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub fn version(&self) -> Result<String, SlurmError> {
+        self.run("sinfo", &["--version"])
+    }
+
     /// Asks for a job by its number: is it still this one, does it wait, and is it marked?
     fn confirm(&self, job: &QueuedJob) -> Result<(), SlurmError> {
         let text = self.of_job(job.id, CONFIRM_FORMAT)?;

@@ -1,6 +1,6 @@
 //! Slurm's commands, run as processes.
 //!
-//! Each has a bounded time, and is killed when symbiont is to end. A command may leave a child behind that holds its
+//! Each has a bounded time, and is killed, with what it has started, when symbiont is to end. A command may leave a child behind that holds its
 //! output open: that child is not waited for. Variables by which users set their own defaults do not reach commands.
 //!
 //! ```text
@@ -13,15 +13,19 @@
 //! # Properties
 //! - A failure is one clear line (`a_command_that_is_not_there_or_refuses_is_one_clear_line`).
 //! - Waiting is bounded (`a_command_that_hangs_is_ended`, `a_command_is_not_waited_for_once_symbiont_ends`,
-//!   `a_command_whose_child_holds_the_pipe_has_what_it_wrote`).
+//!   `a_command_whose_child_holds_the_pipe_has_what_it_wrote`); nothing is left of a command that hangs
+//!   (`what_a_wrapper_has_started_ends_with_it`).
 //! - Users' defaults stay outside (`users_defaults_of_slurms_commands_are_not_passed_on`).
 
 use std::io::{ErrorKind, Read};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::SlurmError;
 
@@ -88,7 +92,8 @@ fn prepared(command: &str, arguments: &[&str]) -> Command {
         }
     }
     prepared.args(arguments).env("SLURM_TIME_FORMAT", "%s");
-    prepared.stdin(Stdio::null());
+    // A group of its own: what a wrapper has started is ended with it.
+    prepared.stdin(Stdio::null()).process_group(0);
     prepared
 }
 
@@ -140,6 +145,9 @@ fn within(
             return Ok(Some(status));
         }
         if begin.elapsed() > time || wait.is_over() {
+            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
             child.kill()?;
             child.wait()?;
             return Ok(None);
@@ -242,6 +250,25 @@ mod tests {
         assert_eq!(run("echo", &["x"], &wait).unwrap(), "x\n");
         wait.end_in(Duration::from_millis(30));
         assert!(run("sleep", &["60"], &wait).is_err());
+    }
+
+    #[test]
+    fn what_a_wrapper_has_started_ends_with_it() {
+        let wait = Wait::each_within(Duration::from_millis(300));
+        let folder = tempfile::tempdir().unwrap();
+        let number = folder.path().join("number");
+        let wrapper = format!("sleep 60 & echo $! >{}; wait", number.display());
+        assert!(matches!(run("sh", &["-c", &wrapper], &wait), Err(SlurmError::Silent { .. })));
+        let number = std::fs::read_to_string(number).unwrap();
+        let lives = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", number.trim()));
+            stat.is_ok_and(|stat| !stat.contains(") Z "))
+        };
+        let begin = Instant::now();
+        while lives() && begin.elapsed() < TIMEOUT {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!lives());
     }
 
     #[test]
