@@ -166,8 +166,7 @@ fn doctor_finds_slurms_plugin_through_includes_and_headers_of_another_folder() {
         std::fs::write(&path, text).unwrap();
         path
     };
-    let configuration =
-        write("etc/slurm.conf", &format!("PluginDir={here}/none:{here}/lib/slurm\n"));
+    let configuration = write("etc/slurm.conf", "");
     write("etc/plugstack.conf", "include plugstack.conf.d/*.conf\n");
     write(
         "etc/plugstack.conf.d/symbiont.conf",
@@ -175,8 +174,11 @@ fn doctor_finds_slurms_plugin_through_includes_and_headers_of_another_folder() {
     );
     write("lib/slurm/symbiont_spank.so", "symbiont-spank built for Slurm 22.05\0");
     write("include/slurm/slurm_version.h", "#define SLURM_VERSION_NUMBER 0x180b01\n");
-    let sinfo = write("bin/sinfo", "#!/bin/sh\necho slurm 24.11.1\n");
-    std::fs::set_permissions(&sinfo, PermissionsExt::from_mode(0o755)).unwrap();
+    let says = format!("PluginDir               = {here}/none:{here}/lib/slurm");
+    for (name, says) in [("sinfo", "slurm 24.11.1"), ("scontrol", &says)] {
+        let command = write(&format!("bin/{name}"), &format!("#!/bin/sh\necho '{says}'\n"));
+        std::fs::set_permissions(&command, PermissionsExt::from_mode(0o755)).unwrap();
+    }
     let path = format!("{here}/bin:{}", std::env::var("PATH").unwrap());
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_symbiont"));
     doctor.args(["doctor", "--json"]).env("SLURM_CONF", configuration).env("PATH", path);

@@ -90,10 +90,10 @@ mod tests {
         let mut notices = Notices::new(set("0-3"));
         assert_eq!(notices.topology(&set("0-3")), None);
         let line = notices.topology(&set("0-2")).unwrap();
-        assert_eq!(line, "CPUs 3 went offline; the machine has CPUs 0-2 now");
+        assert_eq!(line, "CPU 3 went offline; the machine has CPUs 0-2 now");
         assert_eq!(notices.topology(&set("0-2")), None);
         let line = notices.topology(&set("0-1,3")).unwrap();
-        assert_eq!(line, "CPUs 2 went offline; CPUs 3 went online; the machine has CPUs 0-1,3 now");
+        assert_eq!(line, "CPU 2 went offline; CPU 3 went online; the machine has CPUs 0-1,3 now");
     }
 
     #[test]
