@@ -27,8 +27,8 @@ pub fn explain_wait(id: u64, queue: &[QueuedJob], now_s: f64) -> Result<String, 
         format!("; Slurm starts it by itself {:.0} s from now", (start - now_s).max(0.0))
     });
     Ok(format!(
-        "job {id} waits for a node with room where it suits, for {:.0} s so far; {ahead} jobs of its \
-         partition have a higher priority{latest}",
+        "job {id} waits for a node with room where it suits, for {:.0} s so far; jobs of its partition \
+         with a higher priority: {ahead}{latest}",
         now_s - job.submitted_s
     ))
 }
@@ -44,8 +44,8 @@ mod tests {
         let text = explain_wait(2, &jobs, 110.0).unwrap();
         assert_eq!(
             text,
-            "job 2 waits for a node with room where it suits, for 100 s so far; 1 jobs of its partition \
-             have a higher priority; Slurm starts it by itself 3500 s from now"
+            "job 2 waits for a node with room where it suits, for 100 s so far; jobs of its partition \
+             with a higher priority: 1; Slurm starts it by itself 3500 s from now"
         );
         let why = explain_wait(9, &jobs, 0.0).unwrap_err().to_string();
         assert!(why.contains("not in the queue"), "{why}");

@@ -214,7 +214,7 @@ pub fn hotplug(given: &Given) {
         wait_until("the daemon sees it", || hardware_threads(&daemon) == Some(count as u64));
         wait_until("the CPU that is back is used", on_gone);
         let shown = |what: &str| daemon.log().lines().filter(|line| line.contains(what)).count();
-        let word = |word: &str| shown(&format!("CPUs {gone} went {word}"));
+        let word = |word: &str| shown(&format!("CPU {gone} went {word}"));
         wait_until("it is logged", || (word("offline"), word("online")) == (round, round));
     }
     println!("{}", daemon.log());

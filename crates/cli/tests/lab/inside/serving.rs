@@ -71,7 +71,9 @@ pub fn second(given: &Given) {
         assert!(touched.is_empty(), "threads of the second: {touched:?}");
     }
     println!("{}", said("second"));
-    let line = format!("runs unmanaged: another symbiont (process {manager}) manages programs");
+    let line = format!(
+        "runs unmanaged: another symbiont (process {manager}) already manages the programs"
+    );
     assert!(said("second").contains(&line), "no word of process {manager}: {}", said("second"));
     assert_eq!(place.manager(), Some(manager));
 

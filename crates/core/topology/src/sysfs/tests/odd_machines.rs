@@ -237,8 +237,9 @@ fn distances_belong_to_nodes_by_number_however_many_there_are() {
         let (distances, left_out) = read("0,2", "0-2", distance);
         assert_eq!((distances.len(), left_out.len()), (0, 1), "{distance}");
         let count = distance.split_whitespace().count();
+        let counted = crate::counted(count, "distance");
         let expected =
-            format!("system/node/node0/distance holds '{distance}': {count} distances for 2 nodes");
+            format!("system/node/node0/distance holds '{distance}': {counted} for 2 nodes");
         assert_eq!(left_out, [expected]);
     }
 }
