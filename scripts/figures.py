@@ -237,10 +237,14 @@ def block(kept):
 
 
 def score(kept):
-    """One sentence on the values of all papers."""
-    sums = {name: sum(paper["values"][name] for paper in kept["papers"].values()) for name in VALUES}
-    return (f"of {sum(sums.values())} published values {sums['Agree']} agree in direction, {sums['Contradict']} contradict, "
-            f"{sums['No effect']} have no effect and {sums['Undecided'] + sums['Control gains']} stay open.")
+    """One sentence on the values of all papers, and of each."""
+    def counts(values):
+        return (values["Agree"], values["Contradict"], values["No effect"], values["Undecided"] + values["Control gains"])
+    of = {name: counts(paper["values"]) for name, paper in kept["papers"].items()}
+    agree, contradict, none, still = map(sum, zip(*of.values()))
+    each = ", ".join(f"{name.capitalize()} {'/'.join(map(str, values))}" for name, values in of.items())
+    return (f"of {agree + contradict + none + still} published values {agree} agree in direction, {contradict} contradict, "
+            f"{none} have no effect and {still} stay open\n(in this order: {each}).")
 
 
 def scored(kept):
