@@ -57,7 +57,8 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "fpu",
     summary: "spreads the most FPU-hungry threads over the cores",
     paper: Some(
-        "Peternier et al., WorkOver: hardware-aware thread scheduling for floating-point units",
+        "Peternier et al., Improving Execution Unit Occupancy on SMT-based Processors through Hardware-aware \
+         Thread Scheduling (WorkOver)",
     ),
     quantum: Duration::from_secs(1),
     boosts: false,
