@@ -10,8 +10,8 @@
 //! many rows as columns; hardware threads of a core in one.
 //!
 //! ```text
-//! size(box) = its children in rows, or its number, and its title above
-//! draw(box, at) = its frame, its title, draw(child, at + the child's place) for each
+//! from the innermost on: a box is as large as its children in rows, or its number, and the title above
+//! draw(box, at): its frame, its title, then draw(child, at + the child's place) for each
 //! ```
 //!
 //! # Terms and units
@@ -53,13 +53,7 @@ impl Topology {
             let _ = writeln!(text, "{} without CPUs{}", node.id, self.memory(node.id));
         }
         let are_mixed = self.cores().iter().any(|core| core.kind == CoreKind::Efficiency);
-        let legend = match (self.smt_width(), are_mixed) {
-            (1, false) => "[ ]: a core, with the number of its CPU",
-            (_, false) => "[ ]: a core; its hardware threads share execution units",
-            (_, true) => {
-                "[ ]: a fast core, ( ): a slower one; hardware threads of one share execution units"
-            }
-        };
+        let legend = if are_mixed { "[ ]: a fast core, ( ): a slower one" } else { "[ ]: a core" };
         let _ = writeln!(text, "{legend}");
         text
     }
@@ -88,7 +82,7 @@ impl Topology {
             )
         });
         let machine = Frame::new("machine", self.summary(), packages.chain(bare).collect());
-        let [width, height] = machine.size();
+        let [width, height] = machine.size;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -138,82 +132,65 @@ const CHARACTER: u32 = 8;
 struct Frame {
     class: &'static str,
     title: String,
-    children: Vec<Frame>,
-    /// Children in a row.
-    columns: usize,
+    /// Width and height.
+    size: [u32; 2],
+    /// Each with its place in this one.
+    children: Vec<([u32; 2], Frame)>,
 }
 
 fn of_core(core: &Core) -> Frame {
-    let thread = |number: String| Frame::new("thread", number, Vec::new());
-    let threads = core.cpus.iter().map(|pu| thread(pu.0.to_string())).collect();
+    let threads = core.cpus.iter().map(|pu| Frame::thread(pu.0)).collect();
     let class = if core.kind == CoreKind::Efficiency { "core slower" } else { "core" };
     Frame::new(class, String::new(), threads)
 }
 
+fn pixels(count: usize, each: u32) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(each)
+}
+
 impl Frame {
+    fn thread(number: u32) -> Self {
+        let title = number.to_string();
+        let width = pixels(title.len().max(2), CHARACTER) + GAP;
+        Self { class: "thread", title, size: [width, TITLE + GAP / 2], children: Vec::new() }
+    }
+
+    /// Its children stand in rows of equal cells, below its title.
     fn new(class: &'static str, title: String, children: Vec<Self>) -> Self {
         // As many in a row as rows.
         let square = (1..).find(|n| n * n >= children.len()).unwrap_or(1);
-        let columns = if class.starts_with("core") { children.len() } else { square };
-        Self { class, title, children, columns: columns.max(1) }
-    }
-
-    fn is_thread(&self) -> bool {
-        self.class == "thread"
-    }
-
-    fn title_height(&self) -> u32 {
-        if self.title.is_empty() || self.is_thread() { 0 } else { TITLE }
-    }
-
-    /// Width and height.
-    fn size(&self) -> [u32; 2] {
-        let title = u32::try_from(self.title.chars().count()).unwrap_or(u32::MAX / 16) * CHARACTER;
-        if self.is_thread() {
-            return [title.max(2 * CHARACTER) + GAP, TITLE + GAP / 2];
-        }
-        let places = self.places();
-        let far = |axis: usize| {
-            let ends =
-                places.iter().zip(&self.children).map(|(at, child)| at[axis] + child.size()[axis]);
-            ends.max().unwrap_or(GAP + if axis == 1 { self.title_height() } else { 0 }) + GAP
-        };
-        [far(0).max(title + 2 * GAP), far(1)]
-    }
-
-    /// Where its children are, in it: in rows of equal cells.
-    fn places(&self) -> Vec<[u32; 2]> {
-        let sizes: Vec<[u32; 2]> = self.children.iter().map(Self::size).collect();
-        let cell = |axis: usize| sizes.iter().map(|size| size[axis]).max().unwrap_or(0) + GAP;
-        let (wide, high) = (cell(0), cell(1));
-        let place = |at: usize| {
-            let [column, row] =
-                [at % self.columns, at / self.columns].map(|n| u32::try_from(n).unwrap_or(0));
-            [GAP + column * wide, GAP + self.title_height() + row * high]
-        };
-        (0..sizes.len()).map(place).collect()
+        let columns = if class.starts_with("core") { children.len().max(1) } else { square };
+        let cell =
+            |axis: usize| GAP + children.iter().map(|child| child.size[axis]).max().unwrap_or(0);
+        let [wide, high] = [cell(0), cell(1)];
+        let above = if title.is_empty() { GAP } else { GAP + TITLE };
+        let (used, rows) = (columns.min(children.len()), children.len().div_ceil(columns));
+        let titled = pixels(title.chars().count(), CHARACTER) + 2 * GAP;
+        let size = [(GAP + pixels(used, wide)).max(titled), above + pixels(rows, high)];
+        let placed = children.into_iter().enumerate().map(|(at, child)| {
+            ([GAP + pixels(at % columns, wide), above + pixels(at / columns, high)], child)
+        });
+        Self { class, title, size, children: placed.collect() }
     }
 
     fn draw(&self, svg: &mut String, [x, y]: [u32; 2]) {
-        let [width, height] = self.size();
-        let class = self.class;
+        let Self { class, title, size: [width, height], children } = self;
         let _ = writeln!(
             svg,
             "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
         );
-        if self.is_thread() {
-            let [middle, base] = [x + width / 2, y + TITLE - 2];
-            let title = &self.title;
-            let _ = writeln!(
+        // Numbers, names and sizes of ours: nothing to escape.
+        let _ = match (*class, title.is_empty()) {
+            (_, true) => Ok(()),
+            ("thread", _) => writeln!(
                 svg,
-                "<text x=\"{middle}\" y=\"{base}\" text-anchor=\"middle\">{title}</text>"
-            );
-        } else if !self.title.is_empty() {
-            // Names and sizes of ours: nothing to escape.
-            let _ =
-                writeln!(svg, "<text x=\"{}\" y=\"{}\">{}</text>", x + GAP, y + TITLE, self.title);
-        }
-        for (child, [dx, dy]) in self.children.iter().zip(self.places()) {
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{title}</text>",
+                x + width / 2,
+                y + TITLE - 2
+            ),
+            _ => writeln!(svg, "<text x=\"{}\" y=\"{}\">{title}</text>", x + GAP, y + TITLE),
+        };
+        for ([dx, dy], child) in children {
             child.draw(svg, [x + dx, y + dy]);
         }
     }
@@ -224,7 +201,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::CpuSet;
     use crate::synthetic::tests::{HYBRID, lines};
 
     fn number(attribute: &str, of: &str) -> u32 {
@@ -244,7 +220,7 @@ package0
                   [10 11] [12 13] [14 15] (16) (17) (18)
                   (19) (20) (21) (22) (23) (24) (25) (26)
                   (27) (28) (29) (30) (31)
-[ ]: a fast core, ( ): a slower one; hardware threads of one share execution units
+[ ]: a fast core, ( ): a slower one
 "
         );
     }
@@ -288,12 +264,11 @@ package0
         #[test]
         fn lines_fit(line in lines(), width in 40_usize..200) {
             let t = Topology::synthetic(&line).unwrap();
-            let cpus: CpuSet = t.cpus();
             let drawn = t.draw(width);
-            let rows = drawn.lines().filter(|line| line.starts_with("    "));
             // A title and one core may be wider.
-            let single = |row: &&str| row.matches(['[', '(']).count() > 1;
-            prop_assert!(rows.filter(single).all(|row| row.chars().count() <= width), "{} CPUs", cpus.len());
+            let has_several = |line: &&str| line.matches(['[', '(']).count() > 1;
+            let mut lines = drawn.lines().filter(has_several);
+            prop_assert!(lines.all(|line| line.chars().count() <= width), "{drawn}");
         }
     }
 }
