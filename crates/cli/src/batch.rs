@@ -20,6 +20,7 @@ mod summary;
 mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -51,6 +52,12 @@ fn store(args: &Batch) -> anyhow::Result<PathBuf> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(missing) = folder.filter(|folder| !folder.is_dir()) {
         anyhow::bail!("--store {}: there is no folder {}", file.display(), missing.display());
+    }
+    match symbiont_safe_open::open(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            anyhow::bail!("--store {}: {error}", file.display());
+        }
+        _ => {}
     }
     Ok(file.clone())
 }

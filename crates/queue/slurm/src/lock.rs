@@ -2,6 +2,7 @@
 //! has just assigned.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,13 @@ impl StoreLock {
     pub fn of(store: &Path, wait: Duration) -> Result<Self, FileError> {
         let path = store.with_extension("releaser");
         let trouble = FileError::io("lock", &path);
+        // What cannot be a store gets no file next to it.
+        match symbiont_safe_open::open(store) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(FileError::io("read", store)(error));
+            }
+            _ => {}
+        }
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(&trouble)?;
         }
@@ -58,5 +66,14 @@ mod tests {
         assert!(why.starts_with("another symbiont slurm uses the store "), "{why}");
         drop(first);
         StoreLock::of(&store, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_store_that_is_no_file_gets_no_lock_next_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = folder.path().join("device");
+        std::os::unix::fs::symlink("/dev/null", &device).unwrap();
+        assert!(matches!(StoreLock::of(&device, Duration::ZERO), Err(FileError::Io { .. })));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }
