@@ -149,12 +149,6 @@ impl<'a> TrainingSet<'a> {
         from_moments(&moments)
     }
 
-    /// Does anything remain to fit on without these programs ([`TrainingSet::fit_without`])?
-    #[must_use]
-    pub fn remains_without(&self, programs: &BTreeSet<Arc<str>>) -> bool {
-        self.groups_without(programs) > 0
-    }
-
     /// How many sets of programs that ran together remain without these programs.
     #[must_use]
     pub fn groups_without(&self, programs: &BTreeSet<Arc<str>>) -> usize {
