@@ -45,6 +45,7 @@ mod applied_state;
 mod blocker;
 mod cgroup;
 #[cfg(any(test, fuzzing))]
+#[path = "worlds/event_machine/mod.rs"]
 pub mod event_machine;
 mod exec;
 #[cfg(fuzzing)]

@@ -29,7 +29,7 @@
 //! - Identities do not mix (`a_thread_in_the_place_of_another_is_found`, `a_number_used_again_is_another_thread`,
 //!   `an_exec_from_another_thread_leaves_the_leader`).
 //! - Each thread alive at two consecutive reads is in the second
-//!   ([`census`]; `a_thread_that_lives_through_a_quantum_is_read_at_its_end`).
+//!   (`census` in the tests; `a_thread_that_lives_through_a_quantum_is_read_at_its_end`).
 //! - A waiting thread is seen ready (`a_sleeper_that_waits_for_a_cpu_is_seen_ready`).
 //! - Lost reports are repaired (`an_overrun_is_made_good_by_a_scan`), and nothing is left behind
 //!   (`short_lived_threads_leave_nothing_behind`).
@@ -37,7 +37,6 @@
 //!   `in_another_pid_namespace_it_scans`, `few_descriptors_are_enough`).
 
 mod bystanders;
-mod census;
 mod connector;
 mod event;
 mod files;
@@ -56,11 +55,11 @@ mod state;
 mod sys;
 mod tree;
 #[cfg(any(test, fuzzing))]
+#[path = "worlds/tree_world.rs"]
 mod tree_world;
 mod watcher;
 
 pub(crate) use bystanders::read_bystanders;
-pub use census::{Counted, census};
 pub use connector::Losses;
 #[cfg(any(test, fuzzing))]
 pub(crate) use event::Event;

@@ -7,7 +7,8 @@ use super::campaign::in_order;
 use super::kernels::{Kernel, Outcome};
 use super::record::{OpenmpRecord, TimeSpent};
 use super::*;
-use crate::harness::{Programs, stand_in::script};
+use crate::harness::Programs;
+use crate::worlds::scripts::script;
 use crate::phases::Grouping;
 
 fn compiler() -> Option<PathBuf> {

@@ -7,7 +7,8 @@ use symbiont_synth::{Ratio, Report};
 
 use super::plan::{BASELINE, TRIED};
 use super::*;
-use crate::harness::{Programs, Verdict, stand_in::script};
+use crate::harness::{Programs, Verdict};
+use crate::worlds::scripts::script;
 use symbiont_campaign::{Error, Progress};
 use symbiont_report;
 
