@@ -14,7 +14,7 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use symbiont_jobs::{Account, Identity, Observations, Run, Store};
+use symbiont_jobs::{Account, CompletedRun, Identity, Observations, Store};
 
 use super::Job;
 use super::bar::{Expected, Screen, Standing, left_s};
@@ -302,7 +302,7 @@ impl Execution {
         if is_well && running.is_watched {
             let (ended_s, co_runners) = (since_1970().as_secs(), ran.co_runners);
             let (work, error_s, cpu_s) = (job.work, START_S, Some(cpu_s));
-            let run = Run { ended_s, work, elapsed_s, error_s, cpu_s, co_runners };
+            let run = CompletedRun { ended_s, work, elapsed_s, error_s, cpu_s, co_runners };
             let Identity { key, name } = &job.identity;
             let State { store, cores, .. } = &mut self.state;
             let update = |known: &mut Observations| {

@@ -25,7 +25,7 @@ use crate::jobs::JobAccounts;
 use crate::log::{Kind, Log};
 use crate::metrics::Metrics;
 use crate::process::owner_of;
-use crate::programs::{Program, Programs};
+use crate::programs::{ManagedProgram, Programs};
 use crate::quiet::Watch;
 use crate::snapshot::RecentMoves;
 use crate::together::Together;
@@ -339,7 +339,7 @@ impl Service {
             Kind::Managed,
             format!("{name} (process {first}, user {owner}) is managed, class {class}, {by}"),
         );
-        let program = Program {
+        let program = ManagedProgram {
             name,
             class: wanted.class,
             is_class_stated: wanted.is_class_stated,
@@ -371,7 +371,7 @@ impl Service {
             return Ok(None);
         }
         let machine = managed.machine();
-        let keeps = |(id, program): &(ProgramId, &Program)| {
+        let keeps = |(id, program): &(ProgramId, &ManagedProgram)| {
             program.class.keeps_cores() && !is_over(program, &machine.processes_of(*id))
         };
         let granted = self.programs.iter().filter(keeps);
@@ -481,7 +481,7 @@ fn owners(processes: BTreeSet<u32>) -> BTreeMap<u32, Owner> {
 }
 
 /// Has a program of these processes ended, though the next step has not noticed it yet?
-fn is_over(program: &Program, processes: &BTreeSet<u32>) -> bool {
+fn is_over(program: &ManagedProgram, processes: &BTreeSet<u32>) -> bool {
     let ended = program.roots.iter().filter(|process| process.has_ended()).map(OwnedProcess::pid);
     let ended: BTreeSet<u32> = ended.collect();
     let all = !program.linger && ended.len() == program.roots.len();

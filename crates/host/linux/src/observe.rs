@@ -59,6 +59,7 @@ mod tree;
 mod tree_world;
 mod watcher;
 
+pub use bystanders::Bystander;
 pub(crate) use bystanders::read_bystanders;
 pub use connector::Losses;
 #[cfg(any(test, fuzzing))]

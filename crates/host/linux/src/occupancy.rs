@@ -27,6 +27,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 use symbiont_topology::{CpuSet, PuId};
 
+pub use crate::observe::Bystander;
 use crate::observe::{read_bystanders, unsigned};
 
 /// What each hardware thread did until a moment.
@@ -45,21 +46,6 @@ pub struct CpuTime {
     pub idle: Duration,
     /// Ran something else for the hypervisor.
     pub stolen: Duration,
-}
-
-/// A thread that ran on hardware threads of interest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bystander {
-    /// Its process.
-    pub process: u32,
-    /// Its number.
-    pub thread: u32,
-    /// When it was born, since boot.
-    pub born: Duration,
-    /// Its name.
-    pub name: String,
-    /// How long it ran since it was born, wherever that was.
-    pub run_time: Duration,
 }
 
 impl CpuTimes {

@@ -17,8 +17,8 @@ use super::{Context, Effort, Reproduction, Source};
 use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, digest};
 use symbiont_experiments_sim::code::{self, CODE, machine};
 use symbiont_experiments_sim::phases::{
-    CONTENDERS, CORES, CalibratedMachine, Figure as OfPair, MACHINES, Pair, PhasesRecord, Run,
-    Runs, SYSTEMS, Size, plan, stages,
+    CONTENDERS, CORES, CalibratedMachine, Figure as OfPair, MACHINES, Pair, PhasesRecord, Runs,
+    SYSTEMS, SimulatedPhasesRun, SimulatedPhasesSize, plan, stages,
 };
 use symbiont_report::published::morad as published;
 use symbiont_report::stats::{Estimate, mean};
@@ -116,35 +116,35 @@ const FIGURES: &[Figure] = &[
 
 struct Trial<'a, 'p> {
     stages: &'a [CalibratedMachine<'p>],
-    size: Size,
+    size: SimulatedPhasesSize,
     seed: u64,
     profile: String,
 }
 
 impl Experiment for Trial<'_, '_> {
-    type Run = Run;
+    type Run = SimulatedPhasesRun;
     type Record = PhasesRecord;
 
     fn name(&self) -> String {
         "serial-phases".to_owned()
     }
 
-    fn basis(&self, run: &Run) -> String {
+    fn basis(&self, run: &SimulatedPhasesRun) -> String {
         let machine =
             self.stages.get(run.machine).map_or_else(String::new, |s| machine(s.description()));
         digest(&[CODE, &machine, &self.profile])
     }
 
-    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<SimulatedPhasesRun> {
         if done.is_empty() { plan(&self.size, self.seed) } else { Vec::new() }
     }
 
-    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<PhasesRecord, Error> {
+    fn carry_out(&self, run: &SimulatedPhasesRun, _: &AtomicBool) -> Result<PhasesRecord, Error> {
         let missing = || Error::evaluation(format!("there is no machine {}", run.machine));
         Ok(self.stages.get(run.machine).ok_or_else(missing)?.carry_out(run)?)
     }
 
-    fn cost(&self, run: &Run) -> Duration {
+    fn cost(&self, run: &SimulatedPhasesRun) -> Duration {
         run.time.div_f64(RATE)
     }
 }
@@ -166,8 +166,8 @@ impl Source for SerialPhases {
         let profile = context.library.load(CALCULATION);
         let profile = profile.map_err(Error::evaluation)?;
         let size = match context.effort {
-            Effort::Quick => Size::quick(),
-            Effort::Full => Size::full(),
+            Effort::Quick => SimulatedPhasesSize::quick(),
+            Effort::Full => SimulatedPhasesSize::full(),
         };
         let stages = stages(&profile)?;
         let digested = code::profile(&profile);
@@ -202,7 +202,12 @@ impl Source for SerialPhases {
 }
 
 /// Fig. 6 (the OS) or 7.
-fn by_cores(runs: &Runs<'_>, size: &Size, machine: usize, at: usize) -> Result<Vec<Point>, Error> {
+fn by_cores(
+    runs: &Runs<'_>,
+    size: &SimulatedPhasesSize,
+    machine: usize,
+    at: usize,
+) -> Result<Vec<Point>, Error> {
     let (scheduler, table) = [(Scheduler::Baseline, 1), (Scheduler::Proposed, 3)][at];
     let mut points = Vec::new();
     for cores in &size.cores {

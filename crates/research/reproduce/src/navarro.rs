@@ -12,8 +12,8 @@ use super::{Context, Effort, Reproduction, Source};
 use symbiont_campaign::{Error, FinishedRun, Metric, Progress, Rows, carry_out, digest};
 use symbiont_experiments_sim::code::{CODE, described, machine, profile};
 use symbiont_experiments_sim::hysched::{
-    BEST, Contender, FINEST, HyschedRecord, Run, Size, Trial, alone, categories, finding, premises,
-    rows,
+    BEST, Contender, FINEST, HyschedRecord, HyschedRun, HyschedSize, Trial, alone, categories,
+    finding, premises, rows,
 };
 use symbiont_report::published::navarro::{CHANGES, GAIN, L1_GAIN, TABLE_1, TABLE_2};
 use symbiont_report::stats::{Estimate, Interval, ratio_of_means};
@@ -155,11 +155,11 @@ impl Source for Hysched {
 /// The programs of Table 1, in the order of their counterparts.
 const OF_TABLE_1: [&str; 5] = ["mcf", "calculix", "cam4_r", "hmmer", "imagick_r"];
 
-fn size(context: &Context<'_>) -> Size {
+fn size(context: &Context<'_>) -> HyschedSize {
     let pool = context.programs(CPU2006_AND_2017);
     let mut size = match context.effort {
-        Effort::Quick => Size::quick(pool),
-        Effort::Full => Size::full(pool),
+        Effort::Quick => HyschedSize::quick(pool),
+        Effort::Full => HyschedSize::full(pool),
     };
     for (program, by) in OF_TABLE_1.into_iter().zip(&mut size.counterparts) {
         if let Some(own) = context.own.or(program, None) {
@@ -169,7 +169,7 @@ fn size(context: &Context<'_>) -> Size {
     size
 }
 
-fn points(finished: &[FinishedRun<Run, HyschedRecord>], seed: u64) -> Reproduction {
+fn points(finished: &[FinishedRun<HyschedRun, HyschedRecord>], seed: u64) -> Reproduction {
     let rows = rows(finished);
     let os = Contender::Os.to_string();
     let mixes = rows.only(|row| row.workload.starts_with("wk") && !row.workload.contains(','));

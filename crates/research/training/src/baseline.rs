@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fit::Sums;
-
-/// A program among certain co-runners, in any order.
-pub(crate) type Case = (Arc<str>, Vec<Arc<str>>);
+use crate::observation::Case;
 
 /// Holds the effects of unknown programs at zero, and those of known ones
 /// apart from the mean; too small to be felt otherwise.

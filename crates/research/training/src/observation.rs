@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use symbiont_model::{CpiStack, Shares, SmtMode, StackError};
 
-use crate::baseline::Case;
+/// A program among certain co-runners, in any order.
+pub(crate) type Case = (Arc<str>, Vec<Arc<str>>);
 
 /// One thread of a group over one quantum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

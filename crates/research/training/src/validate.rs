@@ -35,8 +35,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use symbiont_model::{Components, Fit, Holdout, Inversion, Score, SmtMode};
 
-use crate::baseline::{Baseline, Case};
+use crate::baseline::Baseline;
 use crate::fit::{FitError, Moments, Weighting, check, from_moments};
+use crate::observation::Case;
 use crate::{Errors, Observation};
 
 mod fold;

@@ -9,7 +9,7 @@ use symbiont_profile::{
 
 use crate::block::Block;
 use crate::clock::{Counts, OCTAVES, SETS};
-use crate::meter::{BlockCount, BranchCounts};
+use crate::executed::{BlockCount, BranchCounts};
 
 /// All that was counted in an interval.
 #[derive(Debug)]

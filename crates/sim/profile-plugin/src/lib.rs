@@ -38,6 +38,7 @@ pub mod block;
 pub mod clock;
 pub mod command_line;
 pub mod decode;
+pub mod executed;
 pub mod interface;
 pub mod interval;
 pub mod meter;

@@ -45,9 +45,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FromStore, OpClass};
 pub use code::{Code, FLAGS, Leaves, REGISTERS, StaticInstruction, StaticOp, TEMPORARY};
-pub use encode::{DataAccess, RawWindow, WindowEncoder};
+pub use encode::{RawWindow, WindowEncoder};
 pub use error::TraceError;
 pub use file::{MOST_WINDOWS, TraceFile, is_trace, write};
+pub use follow::DataAccess;
 pub use lines::{Line, MOST_LINES};
 pub use ops::TraceOps;
 pub use unroll::{Dependences, unroll};

@@ -8,7 +8,7 @@ use symbiont_wire::{Explanations, Failure, NextToProgram, ProgramStatus, Reply, 
 
 use super::{MachineController, Service, not_managed};
 use crate::explain::{self, Names, StepContext};
-use crate::programs::Program;
+use crate::programs::ManagedProgram;
 use crate::snapshot::{pages, snapshot};
 use crate::{OwnedProcess, Peer};
 
@@ -137,7 +137,7 @@ impl Service {
         &self,
         managed: &MachineController,
         id: ProgramId,
-        program: &Program,
+        program: &ManagedProgram,
         peer: Peer,
     ) -> ProgramStatus {
         let is_visible = |id| self.programs.get(id).is_some_and(|other| peer.may_see(other.owner));

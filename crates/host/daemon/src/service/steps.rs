@@ -10,7 +10,7 @@ use crate::jobs::JobOf;
 use crate::log::Kind;
 use crate::metrics::{Figures, Own};
 use crate::occupants::Host;
-use crate::programs::Program;
+use crate::programs::ManagedProgram;
 use crate::quiet::quiet_words;
 use crate::{OwnedProcess, explain, waits};
 
@@ -114,7 +114,8 @@ impl Service {
         self.together.observe(step, topology, managed.policy(), managed_program);
         self.together.retain(|id| programs.get(id).is_some());
         if self.metrics.reports_jobs() {
-            let job = |program: &Program| Some(JobOf { job: program.job?, user: program.owner });
+            let job =
+                |program: &ManagedProgram| Some(JobOf { job: program.job?, user: program.owner });
             let programs = self.programs.iter().filter_map(|(id, one)| Some((id, job(one)?)));
             self.jobs.observe(step, topology, managed.policy(), &programs.collect());
         }

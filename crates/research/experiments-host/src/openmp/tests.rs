@@ -8,8 +8,8 @@ use super::kernels::{Kernel, Outcome};
 use super::record::{OpenmpRecord, TimeSpent};
 use super::*;
 use crate::harness::Programs;
-use crate::worlds::scripts::script;
 use crate::phases::Grouping;
+use crate::worlds::scripts::script;
 
 fn compiler() -> Option<PathBuf> {
     let found = Command::new("cc").arg("--version").output().is_ok_and(|o| o.status.success());

@@ -75,7 +75,7 @@ fn records_by_round(of: impl Fn(u32, &str, Grouping, Ratio, Ratio) -> f64) -> Ve
                 let progress = run.what.managed().map_or(1.0, |(policy, grouping)| {
                     of(run.round, policy, grouping, Ratio::SERIAL, Ratio::PARALLEL)
                 });
-                real::Timed { seconds: 2.0 / progress, digest: "d1".to_owned() }
+                record::Timed { seconds: 2.0 / progress, digest: "d1".to_owned() }
             });
             PhasesRecord { run, wall_s: 1.5, programs, real, managed: None }
         })

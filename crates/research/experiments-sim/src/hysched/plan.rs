@@ -20,7 +20,7 @@ const MARGIN: f64 = 0.05;
 
 /// How large an experiment is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Size {
+pub struct HyschedSize {
     /// Time alone that sets the targets.
     pub alone: Duration,
     /// Period of all decisions.
@@ -40,7 +40,7 @@ pub struct Size {
     pub counterparts: [String; 5],
 }
 
-impl Size {
+impl HyschedSize {
     /// As in the paper but for shorter targets (10 s instead of 60 s).
     #[must_use]
     pub fn full(programs: Vec<String>) -> Self {
@@ -238,7 +238,7 @@ impl Start {
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct HyschedRun {
     /// What runs.
     pub scene: Scene,
     /// Under which contender.
@@ -253,7 +253,7 @@ pub struct Run {
     pub pairs: Vec<Vec<String>>,
 }
 
-impl Run {
+impl HyschedRun {
     /// The name of its workload: runs of the same scene and start, with or without private resources, are compared
     /// with each other.
     #[must_use]
@@ -264,7 +264,7 @@ impl Run {
     }
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for HyschedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}, repeat {}", self.workload(), self.contender, self.repeat)
     }
@@ -272,7 +272,7 @@ impl fmt::Display for Run {
 
 /// All runs. Those under exact matching get their pairs once all pairs have run ([`super::Trial`]).
 #[must_use]
-pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
+pub fn plan(size: &HyschedSize, seed: u64) -> Vec<HyschedRun> {
     let mut all = Vec::new();
     let mut add = |scene: &Scene, contender, start, private, repeats: std::ops::Range<u32>| {
         let pairs = match contender {
@@ -281,7 +281,7 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
         };
         let run = |repeat| {
             let (scene, pairs) = (scene.clone(), pairs.clone());
-            Run { scene, contender, start, private, repeat, pairs }
+            HyschedRun { scene, contender, start, private, repeat, pairs }
         };
         all.extend(repeats.map(run));
     };
@@ -322,14 +322,14 @@ pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
     all
 }
 
-fn pinned(size: &Size, mix: &Mix) -> Option<Scene> {
+fn pinned(size: &HyschedSize, mix: &Mix) -> Option<Scene> {
     let programs: Option<Vec<String>> =
         mix.cores.iter().flatten().map(|name| size.counterpart(name).cloned()).collect();
     Some(Scene { part: Part::Pinned, name: mix.name.to_owned(), programs: programs? })
 }
 
 /// Mixes, each drawn with replacement.
-fn mixes(size: &Size, seed: u64) -> Vec<Scene> {
+fn mixes(size: &HyschedSize, seed: u64) -> Vec<Scene> {
     let mut random = Pcg64::seed_from_u64(seed);
     let mut mix = |number: usize| {
         let drawn = (0..OF_MIX).filter_map(|_| size.programs.choose(&mut random).cloned());

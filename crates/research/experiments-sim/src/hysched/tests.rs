@@ -15,19 +15,19 @@ use super::*;
 use crate::{Library, Shuffled};
 use symbiont_campaign::{FinishedRun, Metric, carry_out};
 
-fn tiny() -> Size {
-    Size {
+fn tiny() -> HyschedSize {
+    HyschedSize {
         alone: Duration::from_millis(400),
         quantum: Duration::from_millis(100),
         repeats: 2,
         pair_repeats: 1,
         pinned_repeats: 2,
         mixes: 1,
-        ..Size::synthetic()
+        ..HyschedSize::synthetic()
     }
 }
 
-fn finished(folder: &Path, size: &Size) -> Vec<FinishedRun<Run, HyschedRecord>> {
+fn finished(folder: &Path, size: &HyschedSize) -> Vec<FinishedRun<HyschedRun, HyschedRecord>> {
     let library = Library::open(Path::new("/nonexistent")).unwrap();
     let needed = size.needed();
     let profiles = library.load_all(needed.iter().map(String::as_str)).unwrap();
@@ -62,12 +62,12 @@ fn a_trial_has_every_part() {
 
 #[test]
 fn plans_name_each_run_once_and_compare_alike() {
-    let all = plan(&Size::synthetic(), 1);
+    let all = plan(&HyschedSize::synthetic(), 1);
     let ids: BTreeSet<String> =
         all.iter().map(|run| format!("{:?} {run}", run.scene.part)).collect();
     assert_eq!(ids.len(), all.len());
-    assert_ne!(plan(&Size::synthetic(), 2), all, "mixes are drawn by the seed");
-    let mixes: Vec<&Run> = all.iter().filter(|run| run.scene.part == Part::Mix).collect();
+    assert_ne!(plan(&HyschedSize::synthetic(), 2), all, "mixes are drawn by the seed");
+    let mixes: Vec<&HyschedRun> = all.iter().filter(|run| run.scene.part == Part::Mix).collect();
     assert!(mixes.iter().all(|run| run.scene.programs.len() == 8 && run.scene.cores() == 4));
     let pinned = all.iter().filter(|run| run.scene.part == Part::Pinned);
     assert!(pinned.clone().all(|run| run.scene.cores() == 2) && pinned.count() == 6 * 3 * 3);

@@ -9,7 +9,7 @@ use super::{SHUFFLED, STATIC, Size};
 use crate::Reproduction;
 use crate::figure::{Drawing, Figure, Paper, Point};
 use symbiont_campaign::{FinishedRun, Metric, Rows};
-use symbiont_experiments_sim::mixes::{Mix, MixRecord, Run};
+use symbiont_experiments_sim::mixes::{Mix, MixRecord, MixRun};
 use symbiont_report::published::feliu::{ANTT, STP, Statement};
 use symbiont_report::stats::Estimate;
 
@@ -207,7 +207,7 @@ fn is_by_signal(own: &str, other: &str) -> bool {
 
 /// Fig. 9 and 10: how often the programs of a mix share a core, over all repeats of a contender that was
 /// watched.
-pub fn together(mix: &Mix, finished: &[FinishedRun<Run, MixRecord>]) -> Vec<Point> {
+pub fn together(mix: &Mix, finished: &[FinishedRun<MixRun, MixRecord>]) -> Vec<Point> {
     let names: Vec<String> = (mix.programs.iter().enumerate())
         .map(|(at, name)| match mix.programs.iter().take(at).filter(|one| *one == name).count() {
             0 => name.clone(),

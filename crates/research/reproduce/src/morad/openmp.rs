@@ -169,7 +169,7 @@ fn changed(estimate: Estimate, of: impl Fn(f64) -> f64) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use symbiont_experiments_host::openmp::{Cell, TimeSpent};
+    use symbiont_experiments_host::openmp::{OpenmpCell, TimeSpent};
     use symbiont_experiments_host::orders::OrderComparison;
     use symbiont_experiments_host::phases::{Cpus, Grouping};
     use symbiont_report::stats::Interval;
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn points_stand_next_to_the_tables() {
         let exact = Estimate::exact;
-        let cell = |fairness: [f64; 2]| Cell {
+        let cell = |fairness: [f64; 2]| OpenmpCell {
             kernels: ["a".to_owned(), "b".to_owned()],
             grouping: Grouping::OneSession,
             compared: OrderComparison {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use symbiont_model::{Form, Inversion, Shares, SmtModel};
 
-use crate::baseline::{Baseline, Case};
+use crate::baseline::Baseline;
+use crate::observation::Case;
 use crate::{Errors, Observation};
 
 /// What predicts a slowdown.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::chunk::{Kind, append, append_value};
-use super::follow::Path;
+use super::follow::{DataAccess, Path};
 use super::lines::{self, Of};
 use super::{Code, Line};
 use crate::OpClass;
@@ -20,17 +20,6 @@ use crate::OpClass;
 /// Bytes of events, and operations of new blocks, at which a chunk ends.
 const FULL: usize = 1 << 18;
 const FULL_CODE: usize = 1 << 15;
-
-/// A load or store of the block that is being executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DataAccess {
-    /// Index of its instruction in the block.
-    pub instruction: usize,
-    /// Load or store.
-    pub class: OpClass,
-    /// Where, in bytes.
-    pub address: u64,
-}
 
 /// A window as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,19 @@
 //! the one before that; so these are the numbers 0 and 1, and any other
 //! block is its index + 2.
 
-use super::{Code, DataAccess};
+use super::Code;
 use crate::OpClass;
+
+/// A load or store of the block that is being executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataAccess {
+    /// Index of its instruction in the block.
+    pub instruction: usize,
+    /// Load or store.
+    pub class: OpClass,
+    /// Where, in bytes.
+    pub address: u64,
+}
 
 /// A block that was executed in this window.
 #[derive(Debug)]
