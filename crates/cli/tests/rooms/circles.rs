@@ -220,8 +220,9 @@ fn module_of(way: &Way, modules: &BTreeMap<Way, Vec<String>>, uses: &Uses) -> Wa
     for _ in 0..8 {
         let length = (0..=way.len()).rev().find(|&length| modules.contains_key(&way[..length]));
         let (module, rest) = way.split_at(length.unwrap_or(0));
-        let next =
-            rest.first().and_then(|name| uses.re_exports.get(&[module, &[name.clone()]].concat()));
+        let next = rest
+            .first()
+            .and_then(|name| uses.re_exports.get(&[module, std::slice::from_ref(name)].concat()));
         match next {
             Some(next) => way = [next, &rest[1..]].concat(),
             None => return module.to_vec(),

@@ -1,10 +1,9 @@
-//! What this process may do to the threads of its user, and be able to undo.
+//! What this process may do to the threads of its user, and can undo.
 //!
-//! Raising a thread's priority needs `CAP_SYS_NICE` in the first user
-//! namespace, or a high enough `RLIMIT_NICE` of the thread's process; giving
-//! it back is always allowed. With `SCHED_IDLE` it is the other way round:
-//! any user may enter it, and leaving it needs the privilege. Leaving it is
-//! what we could not undo, so there the privilege is checked beforehand.
+//! Raising a thread's priority takes `CAP_SYS_NICE` in the first user namespace, or a high enough `RLIMIT_NICE`
+//! of the thread's process; lowering it again is always allowed. With `SCHED_IDLE` it is the other way round: any
+//! user may enter it, but leaving it takes the privilege. So for `SCHED_IDLE` the privilege is checked before a
+//! thread enters it: what could not be undone is not done.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The handle that the loop and the event reader share.
+//! The handle to the actuator, shared by the control loop and the reader of process events.
 
 use std::collections::BTreeSet;
 use std::path::Path;

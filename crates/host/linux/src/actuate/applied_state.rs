@@ -1,9 +1,8 @@
-//! What is known about each adopted thread: a plain value without I/O.
+//! What is known of each adopted thread: a plain value, without I/O.
 //!
-//! A thread made by a thread that we had changed inherits the change. Whether
-//! it did follows from time: its value must be one that its maker had at the
-//! moment of the birth. So each entry keeps, besides what is applied, what
-//! was applied lately and since when.
+//! A thread inherits the settings of the thread that made it, ours among them. Whether a newborn inherited one of
+//! ours follows from time: its maker must have had that setting at the moment of the birth. So each entry keeps
+//! not only what is applied now, but also what was applied lately, and since when.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Where the cgroup hierarchies are mounted, and the two things read there:
-//! which CPUs a process's cpuset allows, and in which scheduling group it is.
+//! Where the cgroup hierarchies are mounted, and what is read there: the CPUs that a process's cpuset allows, and
+//! the scheduling group that the process is in.
 
 use std::fs;
 use std::path::{Path, PathBuf};

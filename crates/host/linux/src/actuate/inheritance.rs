@@ -1,4 +1,4 @@
-//! What a newborn thread inherited of ours, and what it shall have instead.
+//! What a newborn thread inherited of our settings, and what it gets in their place.
 
 use symbiont_topology::CpuSet;
 

@@ -1,6 +1,5 @@
-//! What must be restored: the applied state of a living manager or the journal of a
-//! dead one, as one plain value. Here is decided, without any I/O, what a
-//! thread found on the machine shall get.
+//! What there is to restore, as one plain value: the applied state of a living manager, or what a dead manager's
+//! journal says. Without any I/O, it decides what a thread that is found on the machine is given back.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,8 @@
 //! One manager at a time for each state directory.
 //!
-//! The lock is a `flock` on a file that no other user may open, so that no other user
-//! else can hold it; the kernel lets it go when its holder dies. A process that manages
-//! what is published in another file, which any user may read
-//! ([`super::managers`]).
+//! The lock is a `flock` on a file that no other user can open, so that no other user can hold it. The kernel
+//! releases it when its holder dies. Which programs a manager manages is published in another file, which any
+//! user may read ([`super::managers`]).
 
 use std::collections::BTreeSet;
 use std::fs::File;

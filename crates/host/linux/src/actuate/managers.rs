@@ -1,20 +1,17 @@
-//! Which manager manages which programs: a public record of each living manager.
+//! A public record of each living manager: which programs it manages.
 //!
 //! # Problem
-//! A program that is managed already must not get a second manager, whatever
-//! state directory either uses, also if another user (root) manages it. The
-//! program must not notice its manager, so no environment variable can name it.
+//! A program that is managed already must not get a second manager: not from another state directory, nor from
+//! another user (root). The program must not notice its manager, so that no environment variable can name it.
 //!
 //! # Approach
-//! Each manager publishes a small file in the folder `managers` of its state
-//! directory and of its user's default one. All users may read it; no one
-//! locks it, so that a reader cannot hinder the manager. A record counts if its
-//! manager lives, and if root or the reader's own user alone could write it.
+//! Each manager publishes a small file in the folder `managers` of its state directory, and of its user's default
+//! one. Any user may read it. Readers take no lock, so that none of them can hinder the manager. A record counts
+//! if its manager lives, and if only root or the reader's own user can have written it.
 //!
 //! # What remains
-//! A process that cut its descent (its parent exited) is not found, nor one
-//! whose default directory is another than its manager's (`XDG_RUNTIME_DIR`)
-//! and that uses another state directory as well.
+//! Not found is a program whose descent is cut (its parent exited), and one that has another default directory
+//! than its manager (`XDG_RUNTIME_DIR`) and uses another state directory as well.
 
 use std::collections::BTreeSet;
 use std::fs::File;

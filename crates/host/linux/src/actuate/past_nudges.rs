@@ -1,4 +1,4 @@
-//! The targets that threads had for a moment, remembered for births that are reported late.
+//! The targets of recent nudges, kept for births that are reported late.
 
 use std::collections::VecDeque;
 

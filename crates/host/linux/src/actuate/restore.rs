@@ -1,5 +1,4 @@
-//! Restores what dead managers left: `symbiont restore`, and the start of
-//! every manager.
+//! Restores what dead managers left: for `symbiont restore`, and whenever a manager starts.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the actuator knows and keeps, behind its lock; how threads are adopted.
+//! The actuator's state, behind its lock, and how threads are adopted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

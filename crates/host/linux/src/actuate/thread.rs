@@ -1,4 +1,4 @@
-//! A thread as the kernel sees it: which one it is, and what it has.
+//! A thread as the kernel shows it: its identity and its settings.
 
 use std::fmt;
 use std::io;
