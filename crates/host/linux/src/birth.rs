@@ -1,4 +1,4 @@
-//! Processes that are distinguished from later ones with the same number, by the time of their birth.
+//! Processes, distinguished by their time of birth from later ones with the same number.
 
 use std::os::fd::OwnedFd;
 

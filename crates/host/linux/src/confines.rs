@@ -1,16 +1,17 @@
-//! Where this process may run, and what else the system's owner has set aside.
+//! Where this process may run, and which CPUs the system's owner has set aside.
 //!
 //! # Problem
-//! In a cpuset or a container a process sees all of the machine's CPUs and may use some of them; other CPUs are
-//! isolated from the scheduler, or spared its ticks. A user should see what of it counts.
+//! In a cpuset or a container a process sees all of the machine's CPUs but may use only some of them. Other CPUs
+//! are isolated from the scheduler, or spared its ticks. Users should see which of this applies to them.
 //!
 //! # Approach
-//! The mask of this process (sched_getaffinity(2)), its cpuset, its quota of CPU time and whether its CPUs are an
-//! exclusive partition (cgroups(7), `Documentation/admin-guide/cgroup-v2.rst`), the kernel's lists of isolated CPUs and
-//! of those without ticks (`/sys/devices/system/cpu`), and the marks that container runtimes leave.
+//! Read are the mask of this process (sched_getaffinity(2)); its cpuset, its quota of CPU time, and whether its
+//! CPUs are an exclusive partition (cgroups(7), `Documentation/admin-guide/cgroup-v2.rst`); the kernel's lists of
+//! isolated CPUs and of those without ticks (`/sys/devices/system/cpu`); and the marks that container runtimes
+//! leave.
 //!
 //! # Terms and units
-//! *Quota*: CPU time over time, so 1.5 is one CPU and a half.
+//! *Quota*: CPU time over time: 1.5 is one and a half CPUs.
 //!
 //! # Properties
 //! - What a tree says is read, and what is missing is none (`a_tree_is_read_as_far_as_it_goes`).

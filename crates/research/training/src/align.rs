@@ -1,22 +1,20 @@
-//! Aligning runs: the same instructions, alone and co-running.
+//! Aligns runs: the same instructions, alone and with co-runners.
 //!
 //! # Problem
-//! A quantum is a fixed time, so quantum 7 of a thread with co-runners does not cover
-//! the same instructions as quantum 7 of its run alone. A slowdown compares the same
-//! instructions.
+//! A slowdown compares the same instructions. But a quantum is a fixed time, so that quantum 7 of a thread with
+//! co-runners covers other instructions than quantum 7 of its run alone.
 //!
 //! # Approach
-//! Feliu et al., section 3.2, interpolate the isolated stacks between two
-//! quanta. We interpolate cumulative cycles instead: within a quantum each component
-//! grows in proportion to the instructions, so the cycles between any two instruction
-//! counts are the difference of two interpolated sums. That is exact for
-//! intervals that span several quanta too, and cutting an interval in two
-//! changes nothing.
+//! Feliu et al., section 3.2, interpolate the isolated stacks between two quanta. We interpolate cumulative
+//! cycles: within a quantum, each component is taken to grow in proportion to the instructions, so that the
+//! cycles between any two instruction counts are the difference of two interpolated sums.
 //!
 //! ```text
 //! C(i) = cycles of each component until instruction i, linear between the ends of quanta
 //! alone(quantum of a run together, from instruction i to j) = C(j) − C(i) of the run alone
 //! ```
+//!
+//! That holds for intervals over several quanta as well, and to cut an interval in two changes nothing.
 //!
 //! # Terms and units
 //! Positions count instructions completed since the start of the program.

@@ -1,5 +1,5 @@
-//! What models are fitted on: groups that ran together, quantum by quantum,
-//! each thread next to its own stack alone.
+//! What models are fitted on: groups of threads that ran together, quantum by quantum, with each thread's own
+//! stack alone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

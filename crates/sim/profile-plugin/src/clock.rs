@@ -1,4 +1,4 @@
-//! When each line of a stream was accessed last.
+//! When each line of a stream was last accessed.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

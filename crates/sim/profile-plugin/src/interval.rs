@@ -1,4 +1,4 @@
-//! From the counts of an interval to what is written.
+//! Turns the counts of an interval into what is written.
 
 use symbiont_profile::raw::{BUCKETS, Interval, Signature, Traces};
 use symbiont_profile::vectors::Counts as CacheCounts;

@@ -1,4 +1,4 @@
-//! One program, in the process that was there already.
+//! One program, run in the calling process itself.
 
 use std::io::Write;
 use std::os::fd::BorrowedFd;

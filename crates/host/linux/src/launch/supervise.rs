@@ -1,4 +1,4 @@
-//! Several programs, or a report afterwards: the caller stays.
+//! Several programs, or a report afterwards: the calling process stays as their supervisor.
 
 use std::io;
 use std::os::fd::BorrowedFd;

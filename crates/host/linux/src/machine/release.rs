@@ -1,15 +1,19 @@
-//! Lets go of processes that live on.
+//! Lets go of processes that outlive their program.
 //!
 //! # Problem
-//! A program may leave daemons behind (`gpg-agent`, `sccache`). Were they managed to their end, the
-//! manager would hold the lock for hours, and all further programs would run unmanaged.
+//! A program may leave daemons behind (`gpg-agent`, `sccache`). Were they managed to their end, the manager would
+//! hold the lock for hours, and all further programs would run unmanaged.
 //!
 //! # Approach
-//! Once the first process of every program has ended, descendants that left its session are
-//! *released*: what was changed is undone, and they are no longer enrolled. At the sample that
-//! releases them they are left out. They stay enrolled until the next one, so that a child that
-//! was being born at that moment, with what its parent then had, is reported and repaired; it is
-//! released in its turn.
+//! Once the first process of every program has ended, descendants that have left its session are *released*:
+//!
+//! ```text
+//! at one sample:   what was changed on them is undone; the sample leaves them out, but they stay enrolled
+//! at the next one: they are no longer enrolled
+//! ```
+//!
+//! In between, a child that was being born with what its parent then had is still reported and repaired; then it
+//! is released as well.
 //!
 //! # Properties
 //! In `tests/release.rs`:

@@ -1,4 +1,4 @@
-//! Threads of the whole machine by where they ran last.
+//! All threads of the machine that ran last on certain hardware threads.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! One fold: a model, and observations that it has not seen.
+//! One fold: a model, and the observations that it has not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

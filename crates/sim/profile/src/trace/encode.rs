@@ -1,11 +1,12 @@
 //! Records a window while a program executes.
 //!
-//! An execution of a block is a number (see `follow`) shifted left by one; the
-//! lowest bit says that its accesses do not fit the block. Those that fit
-//! are the differences to the addresses that the same instructions accessed
-//! last; others are listed: 1 for one more round of a repeated string
-//! instruction or 0, their count, for each twice its instruction's index (plus 1 if
-//! it is a store), and the difference to the last address of such a list.
+//! ```text
+//! execution of a block = 2 · number of the block (see follow) + (0 if its accesses fit, else 1)
+//! accesses that fit:     differences to the addresses that the same instructions accessed last
+//! others:                1 for one more round of a repeated string instruction, else 0; their count; for each
+//!                        2 · index of its instruction + (1 if it is a store), and the difference to the last address
+//!                        of such a list
+//! ```
 
 use std::collections::HashMap;
 

@@ -1,8 +1,7 @@
-//! Which block follows which: the state that writer and reader share.
+//! Which block follows which: the state that is the same in writer and reader.
 //!
-//! A block is most often followed by the one that followed it last time, or by
-//! the one before that; so these are the numbers 0 and 1, and any other
-//! block is its index + 2.
+//! A block is mostly followed by the block that followed it last time, or by the one before that: these have the
+//! numbers 0 and 1. Any other block has its index + 2.
 
 use super::Code;
 use crate::OpClass;
