@@ -30,7 +30,7 @@ use crate::actuate::{Cgroups, Share};
 pub struct Confines {
     /// CPUs that are online.
     pub online: CpuSet,
-    /// CPUs that this process may use, of those.
+    /// CPUs among these that this process may use.
     pub allowed: CpuSet,
     /// CPUs that its cpuset allows.
     pub cpuset: CpuSet,
@@ -40,7 +40,7 @@ pub struct Confines {
     pub is_exclusive: Option<bool>,
     /// The least quota of its cgroups.
     pub quota: Option<f64>,
-    /// CPUs that the scheduler balances nothing on (`isolcpus`, isolated partitions).
+    /// CPUs that the scheduler leaves out of load balancing (`isolcpus`, isolated partitions).
     pub isolated: CpuSet,
     /// CPUs without a tick while one thread runs there (`nohz_full`).
     pub tickless: CpuSet,

@@ -61,7 +61,7 @@ impl Cookies {
         Self { exist, known: BTreeMap::new(), asked: Timestamp::default() }
     }
 
-    /// A sample begins: what is known too long is forgotten, and so is what is known of ended threads.
+    /// A sample begins: forgets what was read too long ago, and what was read of ended threads.
     pub fn begin(&mut self, at: Timestamp) {
         if self.exist && at.since(self.asked) >= AGAIN {
             self.asked = at;

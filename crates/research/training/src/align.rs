@@ -47,7 +47,7 @@ pub struct Profile {
     unknown: Vec<usize>,
 }
 
-/// Why no stack can be given for some instructions.
+/// Why there is no stack for some instructions.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AlignError {
     /// The interval holds no instructions, or is not one.
@@ -174,14 +174,14 @@ pub struct Together<'a> {
     pub quanta: &'a [Quantum],
 }
 
-/// What aligning a group gave.
+/// The result of aligning a group.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Aligned {
     /// The quanta that could be used.
     pub observations: Vec<Observation>,
     /// Quanta in which a thread slept or was not measured.
     pub idle: usize,
-    /// Quanta in which a thread ran where its run alone shows nothing.
+    /// Quanta in which a thread executed instructions that its run alone does not cover.
     pub uncovered: usize,
 }
 

@@ -120,7 +120,7 @@ impl<'a> TrainingSet<'a> {
         Ok(Self { components, weighting, stop: None, groups })
     }
 
-    /// The same set, which fits nothing more once `stop` has become true.
+    /// The same set; once `stop` has become true it fits no more models.
     #[must_use]
     pub fn until(self, stop: &'a AtomicBool) -> Self {
         Self { stop: Some(stop), ..self }

@@ -39,8 +39,8 @@ const PASSES_DATA: i32 = 7;
 pub struct Interface {
     /// The bytes of instructions are copied to a buffer of the caller; otherwise qemu lends them.
     pub copies_bytes: bool,
-    /// Callbacks get data of the caller as their last argument; otherwise the plugin's number as their first, but
-    /// those of blocks and of accesses.
+    /// Callbacks get the caller's data as their last argument; otherwise all but those of blocks and of accesses get
+    /// the plugin's number as their first.
     pub passes_data: bool,
 }
 

@@ -117,8 +117,8 @@ impl Meter {
         self.caches = Some(Box::new(Caches::new(hierarchy)));
     }
 
-    /// A block begins to execute. Whether an interval or a window is complete, which
-    /// [`Meter::take`] and [`Meter::take_windows`] then give.
+    /// A block begins to execute. Returns whether an interval or a window is complete, which [`Meter::take`] and
+    /// [`Meter::take_windows`] then return.
     #[inline]
     pub fn execute(&mut self, block: &'static Block) -> bool {
         self.leave(block.start);

@@ -88,7 +88,7 @@ impl fmt::Display for Hierarchy {
     }
 }
 
-/// What was done to a cache in an interval, by super-set.
+/// Uses and misses of a cache in an interval, by super-set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Accesses.
@@ -228,10 +228,10 @@ impl Vectors {
         symbiont_safe_open::output::replace_by(path, 0o644, &bytes).map_err(io)
     }
 
-    /// Are they of this executable and these caches?
+    /// Checks that they are of this executable and these caches.
     ///
     /// # Errors
-    /// Of which of both they are not.
+    /// Which of the two differs.
     pub fn check(&self, digest: &str, hierarchy: &Hierarchy) -> Result<(), VectorsError> {
         let program = self.program.clone();
         if self.hierarchy != *hierarchy {

@@ -65,7 +65,7 @@ impl Privilege {
         if self.capable { MOST_URGENT } else { floor_of(process).unwrap_or(self.floor) }
     }
 
-    /// Could a thread with this nice value be brought back from `SCHED_IDLE`?
+    /// Could a thread with this nice value leave `SCHED_IDLE` again?
     #[must_use]
     pub fn can_end_idle_class(&self, process: u32, nice: i8) -> bool {
         self.capable || floor_of(process).is_some_and(|floor| floor <= nice)
@@ -98,7 +98,7 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// With so many hardware threads online, these rights, and this `sched_ext` scheduler.
+    /// The abilities with so many hardware threads online, these rights, and this `sched_ext` scheduler.
     #[must_use]
     pub fn new(
         online: usize,

@@ -53,7 +53,7 @@ pub(super) struct Blocker {
 }
 
 impl Blocker {
-    /// One that sleeps; none where no thread can be made.
+    /// Starts a blocker, which sleeps; none where no thread can be made.
     pub fn start() -> Option<Self> {
         let state = Arc::new(AtomicU32::new(IDLE));
         let (says, said) = sync_channel(1);

@@ -64,8 +64,8 @@ pub struct Cgroups {
 }
 
 impl Cgroups {
-    /// Looks where they are mounted. The host's hardware threads stand in
-    /// where no cpuset is mounted or readable.
+    /// Finds out where they are mounted. Where no cpuset is mounted or readable, all of the host's hardware threads
+    /// count as allowed.
     #[must_use]
     pub fn discover(host: &HostTopology) -> Self {
         Self::find(host.cpus())

@@ -86,7 +86,7 @@ impl Header {
         self.numbers == number_space()
     }
 
-    /// Did the processes end, all of them, whose numbers it lists?
+    /// Is it of a container whose processes have all ended?
     #[must_use]
     pub fn is_of_a_dead_container(&self) -> bool {
         namespace::is_dead(&self.numbers, self.first.as_ref())
@@ -310,8 +310,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Does it hold many more lines than were needed when it was last written anew? So of each line
-    /// that is noted, a constant part is written anew, however many threads there are.
+    /// Does it hold many more lines than were needed when it was last written anew? The bound grows with the lines that
+    /// are needed, so that the cost of writing anew is a constant for each noted line, however many threads there are.
     pub fn is_bloated(&self) -> bool {
         self.lines > 2 * self.needed + SPARE_LINES
     }

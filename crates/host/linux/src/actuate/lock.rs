@@ -122,8 +122,8 @@ impl Lock {
     /// removed (which is done to a user's runtime directory at logout).
     ///
     /// # Errors
-    /// When that cannot be done, or another manager was faster. A process that goes
-    /// on managing then does so concurrently with others.
+    /// When that cannot be done, or another manager was faster. A process that goes on managing all the same does so
+    /// next to that other one.
     pub fn keep(&mut self) -> Result<(), LockError> {
         let is_held = self.dir.is_in_place() && self.dir.still_names(NAME, &self.file);
         if is_held && self.record.is_in_place() {

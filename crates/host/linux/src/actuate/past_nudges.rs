@@ -44,7 +44,7 @@ impl When {
         self.late_ns > self.to_ns
     }
 
-    /// From the begin of the one to the end of the other, which came after it.
+    /// From the beginning of this one to the end of a later one.
     pub fn and(self, other: Self) -> Self {
         Self { from_ns: self.from_ns, late_ns: self.late_ns.max(other.late_ns), ..other }
     }

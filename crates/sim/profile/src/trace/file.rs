@@ -25,7 +25,7 @@ const BEFORE: u64 = 12;
 /// Most windows of a file.
 pub const MOST_WINDOWS: usize = 1024;
 
-/// A trace, of which only the description was read yet.
+/// A trace of which only the description has been read.
 ///
 /// ```no_run
 /// use symbiont_profile::trace::TraceFile;
