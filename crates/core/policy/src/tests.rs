@@ -147,7 +147,8 @@ fn story() -> impl Strategy<Value = Story> {
 
 /// With all that any policy may be given.
 fn settings(seed: u64) -> Settings {
-    static MODELS: LazyLock<Arc<Models>> = LazyLock::new(|| Arc::new(worlds::stacks::model().into()));
+    static MODELS: LazyLock<Arc<Models>> =
+        LazyLock::new(|| Arc::new(worlds::stacks::model().into()));
     let names = (0..4).map(|n| format!("p{n}")).collect();
     let slowdowns = PairSlowdowns::new("synthetic".into(), names, vec![vec![1.3; 4]; 4]).unwrap();
     let (models, slowdowns) = (Some(Arc::clone(&MODELS)), Some(Arc::new(slowdowns)));
