@@ -14,6 +14,7 @@ use symbiont_topology::Topology;
 use super::*;
 use crate::{Library, Shuffled};
 use symbiont_campaign::{FinishedRun, Metric, carry_out};
+use symbiont_report::published::navarro::TABLE_1;
 
 fn tiny() -> HyschedSize {
     HyschedSize {
@@ -22,6 +23,7 @@ fn tiny() -> HyschedSize {
         repeats: 2,
         pair_repeats: 1,
         pinned_repeats: 2,
+        mix1_repeats: 2,
         mixes: 1,
         ..HyschedSize::synthetic()
     }
@@ -70,19 +72,31 @@ fn plans_name_each_run_once_and_compare_alike() {
     let mixes: Vec<&HyschedRun> = all.iter().filter(|run| run.scene.part == Part::Mix).collect();
     assert!(mixes.iter().all(|run| run.scene.programs.len() == 8 && run.scene.cores() == 4));
     let pinned = all.iter().filter(|run| run.scene.part == Part::Pinned);
-    assert!(pinned.clone().all(|run| run.scene.cores() == 2) && pinned.count() == 6 * 3 * 3);
+    assert!(pinned.clone().all(|run| run.scene.cores() == 2) && pinned.count() == 6 * 5 * 3);
+    let of_mix = |name: &str| {
+        let full = plan(&Size::full(vec!["synthetic-float".to_owned()]), 1);
+        full.iter().filter(|run| run.scene.name == name).count()
+    };
+    assert_eq!([of_mix("mix1-c"), of_mix("mix1-s"), of_mix("mix2-c")], [340, 340, 100]);
 }
 
 #[test]
 fn private_resources_leave_no_gain() {
     let folder = tempfile::tempdir().unwrap();
     let runs = finished(folder.path(), &tiny());
-    let private = runs.iter().filter(|it| it.run.private).filter_map(|it| it.record.stp());
-    let stps: Vec<f64> = private.collect();
-    let most = stps.iter().copied().fold(f64::MIN, f64::max);
-    let least = stps.iter().copied().fold(f64::MAX, f64::min);
-    // Which programs share a core no longer matters; moves and the shared bandwidth remain.
-    assert!(stps.len() == 4 && most / least < 1.03, "{stps:?}");
+    let stps = |part: Part, name: &str| -> Vec<f64> {
+        let is = |run: &Run| run.private && run.scene.part == part && run.scene.name == name;
+        runs.iter().filter(|it| is(&it.run)).filter_map(|it| it.record.stp()).collect()
+    };
+    let mut scenes = vec![(Part::Mix, "wk1")];
+    scenes.extend(TABLE_1.iter().map(|mix| (Part::Pinned, mix.name)));
+    for (part, name) in scenes {
+        let stps = stps(part, name);
+        let most = stps.iter().copied().fold(f64::MIN, f64::max);
+        let least = stps.iter().copied().fold(f64::MAX, f64::min);
+        // Which programs share a core no longer matters; moves and the shared bandwidth remain.
+        assert!(stps.len() == 4 && most / least < 1.03, "{name}: {stps:?}");
+    }
 }
 
 /// Returns what it was shown, as reasons.

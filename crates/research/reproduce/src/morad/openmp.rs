@@ -19,7 +19,7 @@ use symbiont_experiments_host::openmp::{Evaluation, OpenmpOptions, OpenmpSize, m
 use symbiont_linux::slow::SlowCpu;
 use symbiont_topology::PuId;
 
-use crate::figure::{Drawing, Figure, Paper, Point};
+use crate::figure::{Drawing, Figure, Point};
 use crate::{Context, Effort, Reproduction, Source, on_path};
 use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_host::harness::{Machine, Programs};
@@ -38,15 +38,10 @@ const SLOWED: f64 = 2.0;
 
 const fn figure(id: &'static str, place: &'static str, title: &'static str) -> Figure {
     Figure {
-        id,
-        paper: Paper::Morad,
-        place,
-        title,
         quantity: "Mean speedup",
-        unit: Some("%"),
-        neutral: Some(0.0),
         drawn: Drawing::Dots,
         deviations: &[KERNELS],
+        ..super::figure(id, place, title)
     }
 }
 

@@ -9,7 +9,7 @@ use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::machine::Generation;
 use symbiont_synth::Ratio;
 
-use super::{CALCULATION, RATE};
+use super::{CALCULATION, RATE, figure};
 use crate::figure::{Drawing, Figure, Paper, Point};
 use crate::{Context, Effort, Reproduction, Source};
 use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, digest};
@@ -33,18 +33,18 @@ const OS: Generation = Generation::Today;
 pub struct Seniority;
 
 const FIGURES: &[Figure] = &[Figure {
-    id: "symbiont-seniority",
     paper: Paper::Symbiont,
-    place: "ours",
-    title: "Fairness over that under the OS, by timeout of seniority, simulated",
     quantity: "Gain in fairness",
-    unit: Some("%"),
-    neutral: Some(0.0),
     drawn: Drawing::Lines { x: "Timeout (s)" },
     deviations: &[
         "Two programs that are parallel for half or four fifths of their time alone, eight threads each; \
          fairness (eq. 4 of Morad et al.) of single runs of 20 s. Timeout 0: no program is senior.",
     ],
+    ..figure(
+        "symbiont-seniority",
+        "ours",
+        "Fairness over that under the OS, by timeout of seniority, simulated",
+    )
 }];
 
 struct Sweep<'p> {
