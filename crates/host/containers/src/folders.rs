@@ -72,6 +72,14 @@ pub(crate) enum Kind {
 }
 
 impl Folders {
+    /// A path that is not absolute, if there is one.
+    #[must_use]
+    pub fn relative(&self) -> Option<&Path> {
+        let Self { root, containerd, docker, storage, runc, crun, .. } = self;
+        let all = [containerd, docker, storage, runc, crun].into_iter().flatten().chain([root]);
+        all.map(PathBuf::as_path).find(|path| !path.is_absolute())
+    }
+
     /// Those of this kind that exist: root's, or those of a user.
     pub(crate) fn open(&self, kind: Kind, user: Option<&Owner>) -> Vec<StateFolder> {
         let of_root = |path: &PathBuf| {
