@@ -1,6 +1,6 @@
 #!/bin/bash
-# Starts containers of the runtimes that are installed here, a daemon with rules of each kind, and checks names, classes,
-# release at the end of a container, and that nothing stays changed. Says for each runtime whether it ran.
+# Starts containers of the runtimes that are installed here, a daemon with rules of each kind, and checks names,
+# classes, release at the end of a container, and that nothing stays changed. Says for each runtime whether it ran.
 #   scripts/containers-trial.sh [SYMBIONT [USER]]   SYMBIONT: the binary, default target/release/symbiont
 #                                                   USER: for rootless podman; needs ranges in /etc/subuid
 # Takes root, python3 and Debian's packages: busybox-static, and as many as there are of runc, crun, podman with uidmap,
@@ -86,7 +86,8 @@ storage = ["$dir/podman"]
 runc = ["$dir/runc"]
 crun = ["$dir/crun"]
 CONFIG
-"$symbiont" daemon --config "$dir/symbiontd.toml" --rules "$dir/rules" --state-dir "$dir/state" >"$dir/daemon.log" 2>&1 &
+"$symbiont" daemon --config "$dir/symbiontd.toml" --rules "$dir/rules" --state-dir "$dir/state" \
+    >"$dir/daemon.log" 2>&1 &
 daemon=$!
 undo+=("kill $daemon; wait $daemon")
 for _ in {1..100}; do "$symbiont" status --state-dir "$dir/state" >/dev/null 2>&1 && break; sleep 0.1; done
@@ -165,7 +166,8 @@ if has podman && has runc; then
         undo+=("${podman[*]} rm -fa -t 0")
         row podman "ran"
         expect trial-by-name batch
-        "${podman[@]}" "${run[@]}" --name trial-asks --annotation symbiont.dev/class=batch "$image" sleep 600 >/dev/null
+        "${podman[@]}" "${run[@]}" --name trial-asks --annotation symbiont.dev/class=batch "$image" sleep 600 \
+            >/dev/null
         expect trial-asks batch
         "${podman[@]}" "${run[@]}" --name trial-outranked --annotation symbiont.dev/class=latency "$image" sleep 600 \
             >/dev/null
@@ -187,7 +189,8 @@ if [ -n "$user" ] && has podman; then
     if as podman --runtime runc load -i "$dir/image.tar" >"$dir/rootless.log" 2>&1 &&
         as podman --runtime runc "run -d ${limits[*]} --network none --name trial-by-image" "$image" sleep 600 \
             >"$dir/rootless.id" 2>>"$dir/rootless.log"; then
-        undo+=("as podman --runtime runc rm -f -t 0 trial-by-image; as podman rmi -f $image; [ -z '$made' ] || rmdir '$made'")
+        undo+=("[ -z '$made' ] || rm -rf '$made'" "as podman rmi -f $image"
+            "as podman --runtime runc rm -f -t 0 trial-by-image")
         id=$(tail -n1 "$dir/rootless.id")
         pid=$(as podman --runtime runc inspect -f '{{.State.Pid}}' trial-by-image)
         row "podman, rootless" "ran"

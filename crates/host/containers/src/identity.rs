@@ -7,7 +7,7 @@ use crate::{Labels, Names};
 
 /// What is known of the container of a process. Names are what its makers call it, and two containers may have the
 /// same:
-/// what tells them apart is the cgroup and the owner of the state.
+/// they are distinguished by the cgroup and the owner of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// What made it.

@@ -1,4 +1,4 @@
-//! What a cgroup is: the pod, the container, the image of a process, from files that anybody may have written.
+//! What a cgroup is: the pod, the container, the image of a process, from files that others wrote.
 //!
 //! # Problem
 //! People name programs by pods, containers, images and labels; the kernel knows cgroups. What connects the two are

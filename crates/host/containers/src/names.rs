@@ -125,7 +125,8 @@ mod tests {
     fn names_of_crio_are_found_in_its_json() {
         let (facts, names) = read(
             r#"{"io.kubernetes.cri-o.ContainerType":"container","io.kubernetes.cri-o.SandboxID":"s",
-            "io.kubernetes.cri-o.Labels":"{\"io.kubernetes.pod.name\":\"web-0\",\"io.kubernetes.pod.namespace\":\"shop\"}",
+            "io.kubernetes.cri-o.Namespace":"shop",
+            "io.kubernetes.cri-o.Labels":"{\"io.kubernetes.pod.name\":\"web-0\"}",
             "io.kubernetes.cri-o.Annotations":"{\"symbiont.dev/class\":\"batch\"}",
             "io.kubernetes.cri-o.Metadata":"{\"name\":\"nginx\",\"attempt\":1}",
             "io.kubernetes.cri-o.ImageName":"nginx:1"}"#,

@@ -56,7 +56,7 @@ pub enum ReadError {
     },
 }
 
-/// What tells one version of a file from the next.
+/// By what one version of a file differs from the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     device: u64,

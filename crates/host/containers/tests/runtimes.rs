@@ -240,7 +240,8 @@ fn thousands_of_cgroups_cost_each_file_once() {
     for pod in 0..500 {
         let slice = format!("kubepods-pod{pod}.slice");
         let id = format!("{pod:064x}");
-        let annotations = json!({"io.kubernetes.cri.sandbox-name": format!("p{pod}"), "io.kubernetes.cri.container-name": "c"});
+        let name = format!("p{pod}");
+        let annotations = json!({"io.kubernetes.cri.sandbox-name": name, "io.kubernetes.cri.container-name": "c"});
         host.bundle(
             &format!("{TASKS}/k8s.io/{id}/config.json"),
             &format!("{slice}:cri-containerd:{id}"),

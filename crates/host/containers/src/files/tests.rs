@@ -12,7 +12,8 @@ const STORAGE: &str = r#"[{"id":"2a","names":["web"],"image":"e9","layer":"64",
     "metadata":"{\"image-name\":\"example.org/busy:1\",\"name\":\"web\"}"},{"id":"2b","names":null}]"#;
 const RUNC: &str = r#"{"id":"trial","config":{"rootfs":"/b/rootfs","labels":["app=web","bundle=/b","odd"]},
     "cgroup_paths":{"cpu":"/sys/fs/cgroup/cpu/trial","memory":"/sys/fs/cgroup/memory/caller/trial"}}"#;
-const CRUN: &str = r#"{"pid":139,"cgroup-path":"/trial","scope":"","rootfs":"rootfs","systemd-cgroup":false,"bundle":"/b"}"#;
+const CRUN: &str = r#"{"pid":139,"cgroup-path":"/trial","scope":"","rootfs":"rootfs","systemd-cgroup":false,
+    "bundle":"/b"}"#;
 
 #[test]
 fn files_of_each_runtime_are_read() {

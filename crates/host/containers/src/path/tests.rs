@@ -7,6 +7,7 @@ use crate::kube::Qos;
 
 const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const OTHER: &str = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210";
+const CLASS: &str = "/kubepods.slice/kubepods-burstable.slice";
 const UID: &str = "6f2a9f0e-2c1b-4c39-9a8e-0d2f7c1b5a64";
 
 fn only(path: &str) -> ContainerRef {
@@ -20,9 +21,7 @@ fn every_spelling_is_read() {
     let dashed = UID.replace('-', "_");
     for (path, runtime, qos) in [
         (
-            format!(
-                "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{dashed}.slice/cri-containerd-{ID}.scope"
-            ),
+            format!("{CLASS}/kubepods-burstable-pod{dashed}.slice/cri-containerd-{ID}.scope"),
             Runtime::Containerd,
             Some(Qos::Burstable),
         ),

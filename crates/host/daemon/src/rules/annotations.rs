@@ -1,7 +1,7 @@
 //! What the annotations of a container ask for.
 //!
-//! `symbiont.dev/class` names a class, `symbiont.dev/manage` is "true" or "false". They count where the configuration allows
-//! it, as a rule before all others would: whatever a rule says about the process counts more.
+//! `symbiont.dev/class` names a class, `symbiont.dev/manage` is "true" or "false". They count where the configuration
+//! allows it, as a rule before all others would: whatever a rule says about the process counts more.
 
 use symbiont_containers::Identity;
 use symbiont_machine::Class;
