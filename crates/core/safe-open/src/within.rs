@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, open, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 
 use crate::check;
 
@@ -98,12 +98,6 @@ impl Folder {
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 const INSIDE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
-/// Can the kernel do it?
-#[must_use]
-pub fn is_supported() -> bool {
-    openat2(CWD, "/", FOLDER, Mode::empty(), ResolveFlags::empty()).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed test panics")]
@@ -112,7 +106,7 @@ mod tests {
     use std::io::Read;
     use std::os::unix::fs::symlink;
 
-    use rustix::fs::{FileType, mknodat};
+    use rustix::fs::{CWD, FileType, mknodat};
 
     use super::*;
 
@@ -148,7 +142,6 @@ mod tests {
         assert_eq!(names, ["absolute", "fifo", "inner", "link", "relative"]);
         assert_eq!(folder.names(Path::new("."), 2).unwrap().len(), 2);
         assert!(folder.names(Path::new("link"), 2).is_err());
-        assert!(is_supported());
     }
 
     #[test]
