@@ -15,6 +15,9 @@ use crate::args::{Attach, Detach, Processes, Reload};
 use crate::client::connect;
 
 const CGROUPS: &str = "/sys/fs/cgroup";
+/// Hierarchies below it where there are several, in the order in which rules look for the path of a process; then
+/// the one hierarchy, or a path that names its hierarchy.
+const HIERARCHIES: [&str; 6] = ["unified", "systemd", "cpu", "cpu,cpuacct", "cpuset", ""];
 
 /// Hands processes to the daemon.
 pub fn attach(args: &Attach) -> anyhow::Result<()> {
@@ -80,7 +83,7 @@ fn hold(pids: &[u32]) -> anyhow::Result<Vec<OwnedFd>> {
 fn pids(asked: &Processes) -> anyhow::Result<Vec<u32>> {
     let mut pids: BTreeSet<u32> = asked.pids.iter().copied().collect();
     if let Some(pattern) = &asked.cgroup {
-        let members = members(CGROUPS, pattern)?;
+        let members = in_hierarchies(CGROUPS, pattern)?;
         pids.extend(
             members.with_context(|| format!("no cgroup below {CGROUPS} is called {pattern}"))?,
         );
@@ -112,6 +115,17 @@ fn default_name(asked: &Processes, pids: &[u32]) -> String {
         let name = fs::read_to_string(format!("/proc/{first}/comm")).unwrap_or_default();
         if name.is_empty() { format!("process {first}") } else { name.trim_end().to_owned() }
     })
+}
+
+/// The processes of the cgroups whose path matches in the first hierarchy that has one: so it is the path that
+/// `/proc/PID/cgroup` shows and rules match.
+fn in_hierarchies(root: &str, pattern: &str) -> anyhow::Result<Option<BTreeSet<u32>>> {
+    for name in HIERARCHIES {
+        if let Some(found) = members(&format!("{root}/{name}"), pattern)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 /// The processes of the cgroups whose path below `root` matches, and of those within them; none
@@ -169,6 +183,18 @@ mod tests {
         assert_eq!(found("/user.slice/u2/other/").unwrap(), [22]);
         assert_eq!(found("**/other").unwrap(), [22]);
         assert_eq!(found("user.slice/none"), None);
+        make("unified/both/a", "31\n");
+        make("systemd/both/a", "31\n32\n");
+        make("cpu/one", "33\n");
+        let anywhere = |pattern: &str| {
+            let members = in_hierarchies(root.path().to_str().unwrap(), pattern).unwrap();
+            members.map(|pids| pids.into_iter().collect::<Vec<_>>())
+        };
+        assert_eq!(anywhere("/both/a").unwrap(), [31], "the first hierarchy that has it");
+        assert_eq!(anywhere("one").unwrap(), [33]);
+        assert_eq!(anywhere("user.slice/u2/other").unwrap(), [22], "there is one hierarchy only");
+        assert_eq!(anywhere("cpu/one").unwrap(), [33], "the hierarchy may be named");
+        assert_eq!(anywhere("none"), None);
         assert!(members("/", "a***").unwrap_err().to_string().contains("a***"));
     }
 }

@@ -102,7 +102,7 @@ pub struct Processes {
     /// Number of a process; repeatable
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = number)]
     pub pids: Vec<u32>,
-    /// All processes of the cgroups of this path below /sys/fs/cgroup, and of those within them; `*`
+    /// All processes of the cgroups of this path, as /proc/PID/cgroup shows it, and of those within them; `*`
     /// stands for any characters but `/`, `**` for any folders
     #[arg(long, value_name = "GLOB")]
     pub cgroup: Option<String>,

@@ -1,15 +1,19 @@
 //! Writes files that a user names: never blocks, and replaces nothing but regular files.
 //!
 //! # Problem
-//! A path for an output may name anything. A draft that is renamed to `/dev/null` replaces the device by a plain file, for
+//! A path for an output may name anything. A draft that is renamed to `/dev/null` replaces the device by a plain
+//! file, for
 //! all programs of the machine; a FIFO without a reader blocks; a link that is replaced leaves what it named as it was.
 //!
 //! # Approach
 //! [`replace`] gives a regular file its new contents in one step, by a draft next to it: a reader sees the old or
-//! the new one, and on a full disk the old one stays. A link stays a link, and what it names is replaced. Where no draft can
-//! be made next to a file that may be written (a folder that is only read, a file that is mounted by itself), it is written
+//! the new one, and on a full disk the old one stays. A link stays a link, and what it names is replaced. Where no
+//! draft can
+//! be made next to a file that may be written (a folder that is only read, a file that is mounted by itself), it is
+//! written
 //! in place. Pipes and character devices are written to; folders, sockets, disks and links to nothing are refused.
-//! [`create`] and [`append`] open for what is written bit by bit, with the same refusals. [`remove`] removes regular files only.
+//! [`create`] and [`append`] open for what is written bit by bit, with the same refusals. [`remove`] removes regular
+//! files only.
 //!
 //! # Properties
 //! - What exists is written, replaced or refused by its kind (`what_is_there_is_written_or_refused_by_its_kind`).

@@ -59,7 +59,7 @@ mod waits;
 
 pub use access::{Owner, Peer};
 pub use client::{Client, ClientError, SOCKET, remove_dead_socket};
-pub use config::{Config, ConfigError, MetricsConfig};
+pub use config::{Config, ConfigError, ContainersConfig, MetricsConfig};
 pub use hub::Hub;
 pub use jobs::{JobAccounts, JobOf};
 pub use learned::LearnedFile;

@@ -188,6 +188,7 @@ impl Server<'_> {
         self.service.policy.clone_from(&config.policy);
         self.service.quantum = quantum;
         self.service.metrics.publish_to(&config.metrics);
+        self.ruled.configure(&config.containers);
         let failed = self.read_rules();
         let rules = self.ruled.summary();
         let said = format!("policy {}, quantum {quantum:?}, {rules}", config.policy);
