@@ -7,6 +7,7 @@
 #   narrowed    threads that keep a mask that was not the user's
 #   unmanaged   runs that were not managed
 #   journals    runs after which a journal was left
+#   untested    runs in which what is to be repeated did not come about
 set -eu
 cd "$(dirname "$0")/.."
 runs=${1:-200}
@@ -54,6 +55,11 @@ until_holds() {
         sleep 0.01
     done
 }
+comes_about() { # comes_about WHAT_IF_NOT CONDITION...
+    why_not=$1
+    shift
+    until_holds "$@" || { echo "$why_not" >&2; untested=$((untested + 1)); }
+}
 is_gone() { [ ! -d "/proc/$1" ]; }
 has_become() { [ "$(cat "/proc/$1/comm" 2>/dev/null)" = "$2" ]; }
 is_moved() { [ "$(mask "$1")" != "$own" ]; }
@@ -88,16 +94,16 @@ count() {
     [ "$(journals "$state")" = 0 ] || left=$((left + 1))
 }
 loop() { # loop NAME FUNCTION
-    narrowed=0 unmanaged=0 left=0 by_root=0 run=0 begin=$(date +%s)
+    narrowed=0 unmanaged=0 left=0 untested=0 by_root=0 run=0 begin=$(date +%s)
     while [ "$run" -lt "$runs" ]; do
         run=$((run + 1))
         mkdir "$work/$2-$run"
         "$2" "$work/$2-$run"
     done
     took=$(($(date +%s) - begin))
-    echo "$1: $runs runs in $took s: $narrowed narrowed, $unmanaged unmanaged, $left journals left"
+    echo "$1: $runs runs in $took s: $narrowed narrowed, $unmanaged unmanaged, $left journals left, $untested untested"
     [ "$by_root" = 0 ] || echo "    of which $by_root needed a restore by root, as was told"
-    echo $((narrowed + unmanaged + left)) >>"$work/faults"
+    echo $((narrowed + unmanaged + left + untested)) >>"$work/faults"
 }
 
 # A thread that does not lead its process executes another program.
@@ -105,7 +111,7 @@ non_leader() {
     "$work/symbiont" run --state-dir "$1/state" --policy random --quantum 2ms -- \
         "$work/program" exec $((300 + run % 7)) "$work/sleeper" 1000 2>"$1/said" &
     program=$!
-    until_holds has_become "$program" sleeper || echo "$program executes nothing" >&2
+    comes_about "$program executes nothing" has_become "$program" sleeper
     end_manager TERM "$1/state"
     count "$1/state" "$1/said" "$program"
     kill -KILL "$program"
@@ -120,7 +126,7 @@ setuid() {
         "$work/program" spawn $((260 + run % 7)) 2 \
         "$work/as-root" --reuid 0 --clear-groups "$work/root-sleeper" 1000 2>"$1/said" &
     program=$!
-    until_holds both_sleep || echo "no two children of $program sleep" >&2
+    comes_about "no two children of $program sleep" both_sleep
     children=$(named root-sleeper "$work/root-sleeper")
     end_manager TERM "$1/state"
     # What the user's manager could not undo it left to root.
@@ -143,12 +149,12 @@ back_to_back() {
     count "$work/none" "$1/said"
 }
 
-# The manager is killed while something is changed.
+# The manager is killed while something is changed: its masks stay narrow, so that this can be seen.
 killed() {
-    "$work/symbiont" run --state-dir "$1/state" --policy random --quantum 5ms -- \
+    "$work/symbiont" run --state-dir "$1/state" --policy random --quantum 5ms --narrow always -- \
         "$work/program" exec 100000 none 2>"$1/said" &
     program=$!
-    until_holds is_moved "$program" || echo "$program is not moved" >&2
+    comes_about "$program is not moved" is_moved "$program"
     end_manager KILL "$1/state"
     "$work/symbiont" restore --state-dir "$1/state" >>"$1/said" 2>&1 || echo "restore fails" >&2
     count "$1/state" "$1/said" "$program"
