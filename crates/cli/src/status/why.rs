@@ -6,6 +6,7 @@ use symbiont_topology::counted;
 use symbiont_wire::{CoRunner, Explanations, RunnerUp, Why};
 
 use crate::doctor::text::hanging;
+use crate::top::clean::clean;
 
 /// Where the text of a line begins.
 const INDENT: usize = 15;
@@ -26,8 +27,10 @@ pub fn text(answer: &Explanations) -> String {
 
 fn explanation(why: &Why) -> String {
     let mut out = match why.thread == why.process {
-        true => format!("thread {} ({})\n", why.thread, why.program),
-        false => format!("thread {} of process {} ({})\n", why.thread, why.process, why.program),
+        true => format!("thread {} ({})\n", why.thread, clean(&why.program)),
+        false => {
+            format!("thread {} of process {} ({})\n", why.thread, why.process, clean(&why.program))
+        }
     };
     let mut add =
         |label: &str, text: &str| out.push_str(&hanging(&format!("  {label}"), text, INDENT));
@@ -73,7 +76,7 @@ fn named(cpus: &str) -> String {
 }
 
 fn co_runners(others: &[CoRunner]) -> String {
-    let mut by_program = BTreeMap::<&str, usize>::new();
+    let mut by_program = BTreeMap::<String, usize>::new();
     for other in others {
         *by_program.entry(program(other)).or_default() += 1;
     }
@@ -85,8 +88,11 @@ fn co_runners(others: &[CoRunner]) -> String {
     }
 }
 
-fn program(thread: &CoRunner) -> &str {
-    if thread.program.is_empty() { "another user's program" } else { &thread.program }
+fn program(thread: &CoRunner) -> String {
+    match thread.program.as_str() {
+        "" => "another user's program".to_owned(),
+        name => clean(name),
+    }
 }
 
 fn slowdown(why: &Why) -> String {
@@ -115,7 +121,7 @@ fn runner_up(best: &RunnerUp) -> String {
             format!("change places with a thread of {} (CPU {cpus})", program(other))
         }
         Some(other) => {
-            format!("change places with thread {} of {} (CPU {cpus})", other.thread, other.program)
+            format!("change places with thread {} of {} (CPU {cpus})", other.thread, program(other))
         }
         None => format!("go to CPU {cpus}, which is free"),
     };

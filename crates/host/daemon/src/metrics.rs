@@ -25,7 +25,7 @@
 mod http;
 mod publisher;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -142,6 +142,8 @@ pub struct Metrics {
     publisher: Option<Publisher>,
     /// The publisher could not be started.
     trouble: Option<String>,
+    /// What hinders publishing, as far as the log says it.
+    logged: BTreeSet<String>,
     published: Option<Instant>,
 }
 
@@ -190,6 +192,7 @@ impl Metrics {
             config: MetricsConfig::default(),
             publisher: None,
             trouble: None,
+            logged: BTreeSet::new(),
             published: None,
         };
         metrics.register();
@@ -302,6 +305,7 @@ impl Metrics {
         // The old one leaves file and port before the new one takes them.
         self.publisher = None;
         self.trouble = None;
+        self.logged.clear();
         self.published = None;
         if config.is_empty() {
             return;
@@ -317,6 +321,20 @@ impl Metrics {
     pub fn notes(&self) -> Vec<String> {
         let published = self.publisher.as_ref().map(Publisher::trouble).unwrap_or_default();
         self.trouble.iter().cloned().chain(published).collect()
+    }
+
+    /// Lines for the log: what hinders publishing since the last call, and what does no longer.
+    pub fn news(&mut self) -> Vec<String> {
+        let now: BTreeSet<String> = self.notes().into_iter().collect();
+        let before = std::mem::replace(&mut self.logged, now);
+        let of =
+            |line: &String| line.split_once(": ").map_or(line.clone(), |(what, _)| what.into());
+        let hindered: BTreeSet<String> = self.logged.iter().map(of).collect();
+        let known: BTreeSet<String> = before.iter().map(of).collect();
+        // The reason may change while the trouble is the same.
+        let begin = self.logged.iter().filter(|line| !known.contains(&of(line))).cloned();
+        let end = known.difference(&hindered);
+        begin.chain(end.map(|what| format!("over: {what}"))).collect()
     }
 
     /// Are jobs reported?

@@ -89,7 +89,7 @@ pub use cgroup::{Cgroups, Share};
 pub use groups::{GroupKey, Grouping, share_one_group};
 pub use journal::JournalError;
 pub use lock::{Lock, LockError};
-pub use managers::managed_by;
+pub use managers::{left_behind, managed_by};
 pub use restore::{Restored, is_manager_ending, restore};
 pub use restoring::{NotRestored, RestoreReport};
 pub use scheduler::loaded_scheduler;

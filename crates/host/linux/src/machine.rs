@@ -68,6 +68,7 @@ pub(crate) use hook::Hook;
 use insisting::{Insisting, runs_on, sleeps};
 pub use observer::Observer;
 use quantum_timer::{Early, QuantumTimer, Woken};
+pub use release::Living;
 use release::Releases;
 pub use settling::SETTLE;
 use start::Starts;

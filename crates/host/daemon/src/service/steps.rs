@@ -33,14 +33,12 @@ impl Service {
                 self.log.add(Kind::RefusedMove, line);
             }
         }
+        self.ending.retain(|id, _| self.programs.get(*id).is_some());
+        self.ending.values_mut().for_each(|is_seen| *is_seen = true);
         let ended = self.programs.ended(sample);
         let strangers = self.programs.strangers(sample);
         for id in ended {
-            managed.machine_mut().release_program(id);
-            if let Some(line) = self.end_line(id) {
-                self.log.add(Kind::Ended, line);
-            }
-            self.programs.remove(id);
+            self.end(managed, id);
         }
         for id in self.programs.left_behind() {
             managed.machine_mut().release_daemons_of(id);
@@ -53,6 +51,18 @@ impl Service {
         self.keep_enrolments(managed);
         self.observe(managed);
         log
+    }
+
+    /// A program has ended; daemons that it left behind are released with it.
+    pub(super) fn end(&mut self, managed: &mut MachineController, id: ProgramId) {
+        let report = managed.machine_mut().release_program(id);
+        if let Some(line) = self.end_line(id) {
+            self.log.add(Kind::Ended, line);
+        }
+        for failed in report.failed {
+            self.log.add(Kind::Ended, format!("not restored: {failed}"));
+        }
+        self.programs.remove(id);
     }
 
     /// That a program ended, with what is known of one that was measured.

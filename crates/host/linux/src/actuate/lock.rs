@@ -54,7 +54,9 @@ impl Lock {
     /// # Errors
     /// [`LockError::Busy`] if another process has it.
     pub fn acquire(state_dir: &Path, others: &[PathBuf]) -> Result<Self, LockError> {
-        Self::acquire_for(Holder::this_process(), state_dir, others)
+        let mut holder = Holder::this_process();
+        holder.state_dir = Some(state_dir.to_owned());
+        Self::acquire_for(holder, state_dir, others)
     }
 
     fn acquire_for(
