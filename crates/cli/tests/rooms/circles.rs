@@ -34,6 +34,8 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
             "client",
             "doctor",
             "knowledge",
+            "out",
+            "policies",
             "quiet",
             "research",
             "state_files",

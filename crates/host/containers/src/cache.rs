@@ -260,7 +260,7 @@ fn complete(lookup: &mut Lookup<'_>, of: &ContainerRef, found: Found) -> (Identi
     let named = names::names(&facts);
     let mut identity = Identity::of_path(of);
     identity.stated_by = Some(stated_by);
-    let sandbox = named.sandbox.clone().filter(|id| *id != of.id && crate::path::is_id(id));
+    let sandbox = named.sandbox.clone().filter(|id| *id != of.id && crate::id::is_id(id));
     identity.add(named);
     (identity.labels, identity.annotations) = (facts.labels, facts.annotations);
     if let Some(id) = sandbox {

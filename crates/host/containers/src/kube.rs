@@ -5,7 +5,7 @@
 //! Either may be
 //! below another root (`kubelet.slice/kubelet-kubepods.slice/…`). Pods without a class in the path are guaranteed.
 
-use crate::path::is_id;
+use crate::id::is_id;
 
 /// Class of service of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

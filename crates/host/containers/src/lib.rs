@@ -32,6 +32,7 @@
 mod cache;
 pub mod files;
 mod folders;
+mod id;
 mod identity;
 mod kube;
 mod labels;
@@ -46,12 +47,13 @@ mod slurm;
 
 pub use cache::{Containers, Note};
 pub use folders::Folders;
+pub use id::is_id;
 pub use identity::Identity;
 pub use kube::{Pod, Qos};
 pub use labels::{Labels, MOST_KEY, MOST_LABELS, MOST_VALUE};
 pub use lines::{main_path, paths};
 pub use names::Names;
 pub use owner::{Owner, Subordinates};
-pub use path::{ContainerRef, Runtime, candidates, is_id, parse};
+pub use path::{ContainerRef, Runtime, candidates, parse};
 pub use read::{MOST_BYTES, ReadError};
 pub use slurm::SlurmStep;

@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use crate::Owner;
 use crate::files::{self, Facts, StoredNames};
 use crate::folders::{Folders, Kind};
-use crate::path::{ContainerRef, Runtime, is_id};
+use crate::id::is_id;
+use crate::path::{ContainerRef, Runtime};
 use crate::read::{Place, ReadError, Stamp, StateFolder};
 
 /// Namespaces of one containerd that are looked through.

@@ -21,6 +21,7 @@
 //! - An id never leads out of a folder (`an_id_is_never_a_path`).
 //! - What is found lies on the path (`what_is_found_lies_on_the_path`).
 
+use crate::id::is_id;
 use crate::kube::{Pod, PodPart};
 use crate::slurm::SlurmStep;
 
@@ -79,19 +80,10 @@ pub struct ContainerRef {
     pub step: Option<SlurmStep>,
 }
 
-/// Longest id.
-const MOST_ID: usize = 255;
 /// Containers within each other that are looked at.
 const MOST_NESTED: usize = 16;
 /// Parts of an unknown path that are looked for.
 const MOST_CANDIDATES: usize = 4;
-
-/// Can it be an id? Such a text is one part of a path, and never `.` or `..`.
-#[must_use]
-pub fn is_id(text: &str) -> bool {
-    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    (1..=MOST_ID).contains(&text.len()) && text.bytes().all(is_fine) && !text.starts_with('.')
-}
 
 /// Ids that managers draw: 64 hexadecimal digits.
 fn is_drawn(text: &str) -> bool {

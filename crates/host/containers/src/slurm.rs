@@ -3,7 +3,7 @@
 //! Under cgroup v1 `/slurm/uid_U/job_J/step_S/task_T`, where `slurm` may carry the node's name; under v2
 //! `…/slurmstepd.scope/job_J/step_S/user/task_T`. A step is a number or `batch`, `extern`, `interactive`.
 
-use crate::path::is_id;
+use crate::id::is_id;
 
 /// A step of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
