@@ -26,7 +26,7 @@ use super::{Effect, MachineController, Service};
 use crate::OwnedProcess;
 use crate::hub::Pending;
 use crate::process::pid_of;
-use crate::programs::Program;
+use crate::programs::ManagedProgram;
 
 /// How long a request waits for what a command has left behind.
 const GRACE: Duration = Duration::from_millis(500);
@@ -104,7 +104,7 @@ impl Service {
 }
 
 /// Has a program that has cores, and is not managed for what it leaves behind, lost its first processes?
-fn is_ending(program: &Program) -> bool {
+fn is_ending(program: &ManagedProgram) -> bool {
     let has_cores = program.class.keeps_cores() && !program.linger;
     has_cores && program.roots.iter().all(OwnedProcess::has_ended)
 }
