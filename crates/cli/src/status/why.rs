@@ -6,6 +6,7 @@ use symbiont_topology::counted;
 use symbiont_wire::{CoRunner, Explanations, RunnerUp, Why};
 
 use crate::doctor::text::hanging;
+use crate::quiet::quota_words;
 
 /// Where the text of a line begins.
 const INDENT: usize = 15;
@@ -55,6 +56,9 @@ fn explanation(why: &Why) -> String {
         (Some(best), _) => add("runner-up", &runner_up(best)),
         (None, Some(none)) => add("runner-up", &format!("none: {none}")),
         (None, None) => {}
+    }
+    if let Some(throttled) = &why.throttled {
+        add("throttled", &quota_words(throttled));
     }
     if let (Some(run_time), Some(wait_time)) = (why.ran_share, why.waited_share) {
         let (run_time, wait_time) = (run_time * 100.0, wait_time * 100.0);
@@ -133,7 +137,7 @@ fn runner_up(best: &RunnerUp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_wire::Score;
+    use symbiont_wire::{Score, Throttled};
 
     use super::*;
 
@@ -165,6 +169,7 @@ mod tests {
             no_runner_up: None,
             ran_share: Some(0.5),
             waited_share: Some(0.25),
+            throttled: None,
         }
     }
 
@@ -183,6 +188,13 @@ mod tests {
                 placed: None,
                 last_cpu: None,
                 reason: "asleep".into(),
+                throttled: Some(Throttled {
+                    cgroup: "/kubepods/podA/box".into(),
+                    cpus: 0.5,
+                    periods: 10,
+                    throttled: 9,
+                    over_s: 1.0,
+                }),
                 co_runners: Vec::new(),
                 predicted_slowdown: None,
                 achieved_slowdown: None,
