@@ -64,7 +64,7 @@ impl Service {
     /// Ends programs that have cores and whose commands have ended, though no step has noticed it yet.
     pub(super) fn end_what_is_over(&mut self, managed: &mut MachineController) {
         let machine = managed.machine();
-        let is_over = |(id, program): &(ProgramId, &Program)| {
+        let is_over = |(id, program): &(ProgramId, &ManagedProgram)| {
             let is_seen = self.ending.get(id) == Some(&true);
             is_seen && is_ending(program) && machine.living(*id).iter().all(|one| one.has_left)
         };
