@@ -107,13 +107,21 @@ fn parent(pid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
 }
 
-/// What to call the program: the unit, the cgroup, or the first process.
+/// What to call the program: the unit, the cgroup, or the first process and how many others there are.
 fn default_name(asked: &Processes, pids: &[u32]) -> String {
     let given = asked.unit.clone().or_else(|| asked.cgroup.clone());
     given.unwrap_or_else(|| {
         let first = pids.first().copied().unwrap_or_default();
-        let name = fs::read_to_string(format!("/proc/{first}/comm")).unwrap_or_default();
-        if name.is_empty() { format!("process {first}") } else { name.trim_end().to_owned() }
+        let name = fs::read(format!("/proc/{first}/comm")).unwrap_or_default();
+        let name = String::from_utf8_lossy(&name);
+        let name = match name.trim_end() {
+            "" => format!("process {first}"),
+            name => name.to_owned(),
+        };
+        match pids.len() {
+            0 | 1 => name,
+            count => format!("{name} and {} more", count - 1),
+        }
     })
 }
 
@@ -161,6 +169,17 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
     use super::*;
+
+    #[test]
+    fn a_program_of_several_processes_is_called_by_the_first_and_their_number() {
+        let nothing = Processes { pids: vec![], cgroup: None, unit: None };
+        let own = std::process::id();
+        let one = default_name(&nothing, &[own]);
+        assert!(!one.is_empty() && !one.ends_with(" more"), "{one}");
+        assert_eq!(default_name(&nothing, &[own, 1, 2]), format!("{one} and 2 more"));
+        let unit = Processes { unit: Some("nginx.service".to_owned()), ..nothing };
+        assert_eq!(default_name(&unit, &[own, 1]), "nginx.service");
+    }
 
     #[test]
     fn cgroups_are_found_by_path_and_units_by_name() {

@@ -3,7 +3,7 @@
 mod pairs;
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -14,6 +14,7 @@ use symbiont_experiments_sim::{
 use symbiont_profile::Profile;
 use symbiont_report::number;
 use symbiont_report::stats::Estimate;
+use symbiont_safe_open::output::Draft;
 use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::TableBuilder;
@@ -21,6 +22,7 @@ use symbiont_sim_fast::machine::{Errors, Fidelity, Switches};
 use symbiont_sim_fast::ready::{any_cores, full_cores};
 use symbiont_topology::counted;
 
+use crate::described::{Described, described};
 use crate::knowledge::{self, Fitting};
 use crate::research::args::{self, Private, Simulate};
 use crate::research::prepare::{Bar, prepare, report_thin};
@@ -40,7 +42,7 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
         given.join(", ")
     );
     let name = args.machine.as_deref().context("which machine? see --machine")?;
-    let description = machine(name)?.restricted(args.cores, args.smt)?;
+    let description = arranged(machine(name)?, args)?.restricted(args.cores, args.smt)?;
     let library = Library::open(&args.profiles)?;
     let workload = workload(args, &library, description.topology.cpus().len())?;
     let policy = symbiont_policy::find(&args.policy)?;
@@ -57,12 +59,11 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
         args.traces.is_none() || args.level == args::Fidelity::Cycle,
         "the fast level runs programs from their profiles; --traces goes with --level cycle"
     );
+    let timeline =
+        || format!("timeline {}", args.timeline.as_deref().unwrap_or(Path::new("")).display());
     let mut file = match &args.timeline {
         None => None,
-        Some(path) => Some(BufWriter::new(
-            symbiont_safe_open::output::create(path)
-                .with_context(|| format!("timeline {}", path.display()))?,
-        )),
+        Some(path) => Some(BufWriter::new(Draft::begin(path, 0o644).with_context(timeline)?)),
     };
     let progress = Bar::new()?;
     let named = args.apps.is_some() || args.workload.is_some();
@@ -105,11 +106,12 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     };
     progress.end();
     let outcome = outcome?;
-    if let Some(mut file) = file {
-        file.flush().context("timeline")?;
+    if let Some(file) = file {
+        let written = file.into_inner().map_err(IntoInnerError::into_error);
+        written.and_then(Draft::finish).with_context(timeline)?;
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&outcome)?);
+        say!("{}", crate::out::json(&outcome)?);
     } else if args.csv {
         say!("{}", outcome.by_program().csv().trim_end());
     } else {
@@ -163,6 +165,14 @@ pub fn machine(name: &str) -> anyhow::Result<Description> {
     let text = symbiont_safe_open::read_to_string(Path::new(name))
         .with_context(|| format!("machine {name}"))?;
     Ok(Description::parse(name, &text)?)
+}
+
+/// As `--topology` has it.
+fn arranged(description: Description, args: &Simulate) -> anyhow::Result<Description> {
+    let Some(given) = &args.topology else { return Ok(description) };
+    let Described { topology, left_out } = described(given)?;
+    left_out.iter().for_each(|what| note!("symbiont: left out: {what}"));
+    description.arranged(&topology).with_context(|| format!("--topology {given}"))
 }
 
 fn workload(args: &Simulate, library: &Library, places: usize) -> anyhow::Result<Workload> {
