@@ -74,7 +74,7 @@ fn plans_name_each_run_once_and_compare_alike() {
     let pinned = all.iter().filter(|run| run.scene.part == Part::Pinned);
     assert!(pinned.clone().all(|run| run.scene.cores() == 2) && pinned.count() == 6 * 5 * 3);
     let of_mix = |name: &str| {
-        let full = plan(&Size::full(vec!["synthetic-float".to_owned()]), 1);
+        let full = plan(&HyschedSize::full(vec!["synthetic-float".to_owned()]), 1);
         full.iter().filter(|run| run.scene.name == name).count()
     };
     assert_eq!([of_mix("mix1-c"), of_mix("mix1-s"), of_mix("mix2-c")], [340, 340, 100]);
@@ -85,7 +85,7 @@ fn private_resources_leave_no_gain() {
     let folder = tempfile::tempdir().unwrap();
     let runs = finished(folder.path(), &tiny());
     let stps = |part: Part, name: &str| -> Vec<f64> {
-        let is = |run: &Run| run.private && run.scene.part == part && run.scene.name == name;
+        let is = |run: &HyschedRun| run.private && run.scene.part == part && run.scene.name == name;
         runs.iter().filter(|it| is(&it.run)).filter_map(|it| it.record.stp()).collect()
     };
     let mut scenes = vec![(Part::Mix, "wk1")];
