@@ -31,7 +31,7 @@ mod watch;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use symbiont_control::{ControlError, Controller};
 use symbiont_daemon::Client;
 use symbiont_linux::actuate::{managed_by, visible_state_dirs};
@@ -46,6 +46,7 @@ use symbiont_wire::{ADVICE_SCHEMA, Request, Status};
 
 use crate::args::{Advise, State};
 use crate::client::sockets;
+use crate::described::described;
 use crate::knowledge::{self, Fitting};
 use crate::prospects::prospects;
 use account::Account;
@@ -53,11 +54,24 @@ use advice::Circumstances;
 use waiter::Waiter;
 use watch::Watch;
 
+/// Why nothing is said of other machines. What threads need is counted on this machine's cores, at its clock, with its
+/// caches, and next to the co-runners that they have here; how many are ready follows from the number of CPUs here, to
+/// which programs also fit their number of threads; and the gain that advice is about is over where they run now,
+/// which is no place of the other machine.
+const ELSEWHERE: &str = "--topology: advise watches what runs on this machine, and that says too little of another \
+     one: what threads need depends on the cores and caches here, and how many are ready on the number of CPUs here. \
+     `symbiont doctor --topology` says what policies would choose there, and \
+     `symbiont simulate --machine NAME --topology` what they gain with simulated programs";
+
 /// Watches for a while, then says what would be done.
 pub fn advise(args: &Advise) -> anyhow::Result<()> {
     if args.schema {
         say_all!("{ADVICE_SCHEMA}");
         return Ok(());
+    }
+    if let Some(given) = &args.topology {
+        described(given)?;
+        bail!(ELSEWHERE);
     }
     let entry = find(&args.policy)?;
     let here = || {

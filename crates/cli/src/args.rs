@@ -367,14 +367,15 @@ Examples:
   symbiont doctor
   symbiont doctor --machine zen4
   symbiont doctor --topology 'package:2 core:16 smt:2'
-  symbiont doctor --topology machine.xml")]
+  symbiont doctor --topology machine.xml
+  symbiont doctor --topology gathered.tar.bz2")]
 pub struct Doctor {
     /// Show the event catalogue NAME (zen4, power8, ...): events, groups, formulas, signals
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
-    /// Describe another machine: a copy of /sys (a folder), an XML export of hwloc, or a line like
-    /// 'core:4 smt:2'
-    #[arg(long, value_name = "DIR|FILE.xml|LINE", conflicts_with = "machine")]
+    /// Describe another machine: a copy of /sys (a folder, or a tar archive, also by gzip or bzip2), an XML export of
+    /// hwloc, a line like 'core:4 smt:2', or a synthetic string of hwloc like 'core:4 pu:2'
+    #[arg(long, value_name = "DIR|FILE|STRING", conflicts_with = "machine")]
     pub topology: Option<String>,
     /// Draw packages, nodes, caches, cores and hardware threads instead
     #[arg(

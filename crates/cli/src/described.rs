@@ -6,8 +6,9 @@
 //!
 //! # Approach
 //! What exists as a folder is a copy of `/sys`, or has it as `sys`, as the archives of hwloc's
-//! `hwloc-gather-topology` have. What exists as a file is an export of hwloc; an archive is to be unpacked first. What
-//! does not exist is a line such as `core:4 smt:2`, unless it looks like a path.
+//! `hwloc-gather-topology` have. A file is such a copy in an archive, if its first bytes are those of one, else an
+//! export of hwloc. What does not exist is a line such as `core:4 smt:2` or a synthetic string of hwloc such as
+//! `core:4 pu:2`, unless it looks like a path.
 //!
 //! # Properties
 //! - Each form is read, and what is neither is refused with what is expected
@@ -16,11 +17,12 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use symbiont_topology::{Topology, hwloc, read_tree_noting};
+use symbiont_topology::{LeftOut, Topology, archive, hwloc, read_tree_noting};
 
 /// What can be given, for errors.
-const EXPECTED: &str = "expected a copy of /sys (a folder with devices/system/cpu, or with sys, which has it), \
-     an XML export of hwloc 2 or 3, or a line like 'core:4 smt:2'";
+const EXPECTED: &str = "expected a copy of /sys (a folder with devices/system/cpu, or with sys, which has it, or a tar \
+     archive of one), an XML export of hwloc 2 or 3, a line like 'core:4 smt:2', or a synthetic string of hwloc \
+     like 'core:4 pu:2'";
 
 /// A machine, and what of its description was not understood.
 #[derive(Debug)]
@@ -35,6 +37,12 @@ impl From<Topology> for Described {
     }
 }
 
+impl From<(Topology, Vec<LeftOut>)> for Described {
+    fn from((topology, left_out): (Topology, Vec<LeftOut>)) -> Self {
+        Self { topology, left_out: left_out.iter().map(ToString::to_string).collect() }
+    }
+}
+
 /// Reads the machine that `--topology` names.
 pub fn described(given: &str) -> anyhow::Result<Described> {
     let path = Path::new(given);
@@ -42,20 +50,28 @@ pub fn described(given: &str) -> anyhow::Result<Described> {
         return tree(path);
     }
     if path.exists() {
-        let archive = [".tar", ".tgz", ".tbz2", ".zip"].iter().any(|end| given.ends_with(end));
-        if archive || given.contains(".tar.") {
-            bail!("--topology {given} is an archive: unpack it (tar -xf) and give the folder");
-        }
-        return hwloc::from_xml(path)
-            .map(Described::from)
-            .with_context(|| format!("--topology {given}: {EXPECTED}"));
+        return file(path).with_context(|| format!("--topology {given}"));
     }
-    if given.contains('/') || given.ends_with(".xml") || !given.contains(':') {
+    let looks_like_a_path =
+        given.contains('/') || given.ends_with(".xml") || given.contains(".tar");
+    if hwloc::synthetic::is_hwloc_form(given) && !looks_like_a_path {
+        return hwloc::from_synthetic(given)
+            .map(Described::from)
+            .context("--topology: no such file or folder");
+    }
+    if looks_like_a_path || !given.contains(':') {
         bail!("--topology {given}: there is no such file or folder; {EXPECTED}");
     }
     Topology::synthetic(given)
         .map(Described::from)
         .with_context(|| format!("--topology: no such file or folder, and no line; {EXPECTED}"))
+}
+
+fn file(path: &Path) -> anyhow::Result<Described> {
+    match archive::packing(path).context(EXPECTED)? {
+        Some(_) => Ok(archive::read_archive(path)?.into()),
+        None => Ok(hwloc::from_xml(path).context(EXPECTED)?.into()),
+    }
 }
 
 fn tree(folder: &Path) -> anyhow::Result<Described> {
@@ -66,9 +82,7 @@ fn tree(folder: &Path) -> anyhow::Result<Described> {
     let Some(root) = root else {
         bail!("--topology {shown} has no devices/system/cpu; {EXPECTED}");
     };
-    let (topology, left_out) =
-        read_tree_noting(root).with_context(|| format!("--topology {shown}"))?;
-    Ok(Described { topology, left_out: left_out.iter().map(ToString::to_string).collect() })
+    Ok(read_tree_noting(root).with_context(|| format!("--topology {shown}"))?.into())
 }
 
 #[cfg(test)]
@@ -120,6 +134,16 @@ mod tests {
         fs::write(at("m.xml"), EXPORT).unwrap();
         let export = described(&at("m.xml")).unwrap().topology;
         assert_eq!((export.cores().len(), export.smt_width()), (1, 2));
+
+        let string = described("pack:2 core:2 pu:2").unwrap().topology;
+        assert_eq!((string.cores().len(), string.smt_width()), (4, 2));
+
+        let mut tar = tar::Builder::new(fs::File::create(at("m.tar")).unwrap());
+        tar.append_dir_all("gathered", at("gathered")).unwrap();
+        tar.finish().unwrap();
+        // The packing is not known by the name.
+        fs::rename(at("m.tar"), at("report")).unwrap();
+        assert_eq!(described(&at("report")).unwrap().topology.cores(), line.cores());
     }
 
     #[test]
@@ -143,7 +167,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
         fs::write(at("m.xml"), "<topology version=\"1.0\"/>").unwrap();
-        fs::write(at("m.tar.gz"), "").unwrap();
+        fs::write(at("m.tar.gz"), [0x1f, 0x8b, 8]).unwrap();
+        fs::write(at("m.tar.xz"), b"\xfd7zXZ\0").unwrap();
         fs::create_dir_all(at("broken/devices/system/cpu")).unwrap();
         fs::write(at("broken/devices/system/cpu/online"), "all").unwrap();
         let error = |given: &str| {
@@ -154,7 +179,17 @@ mod tests {
             (at("none"), "--topology none: there is no such file or folder; expected a copy"),
             (at("none.xml"), "--topology none.xml: there is no such file or folder; expected"),
             (at("m.xml"), "--topology m.xml: expected a copy of /sys"),
-            (at("m.tar.gz"), "--topology m.tar.gz is an archive: unpack it (tar -xf)"),
+            (at("m.tar.gz"), "--topology m.tar.gz: m.tar.gz is no whole archive: "),
+            (
+                at("m.tar.xz"),
+                "--topology m.tar.xz: m.tar.xz is packed by xz, which is not read here; decom",
+            ),
+            (at("m.tar.bz2"), "--topology m.tar.bz2: there is no such file or folder; expected"),
+            ("m.tar.bz2".into(), "--topology m.tar.bz2: there is no such file or folder; expected"),
+            (
+                "pack:2 core:4".into(),
+                "--topology: no such file or folder: hwloc's synthetic string",
+            ),
             (at("broken"), "--topology broken: broken/devices/system/cpu/online holds 'all'"),
             ("zen4".into(), "--topology zen4: there is no such file or folder; expected a copy"),
             ("core:x".into(), "--topology: no such file or folder, and no line; expected a copy"),

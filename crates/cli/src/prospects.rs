@@ -21,9 +21,11 @@ pub fn prospects(topology: &Topology, support: &Support) -> String {
     let many = |count: usize, what: &str| (count > 1).then(|| format!("{count} {what}"));
     let kinds: std::collections::BTreeSet<_> =
         topology.cores().iter().map(|core| core.kind).collect();
+    // No thread runs on a node that has memory only.
+    let nodes = topology.nodes().iter().filter(|node| !node.cpus.is_empty()).count();
     let domains = [
         many(topology.llcs().len(), "last-level caches"),
-        many(topology.nodes().len(), "NUMA nodes"),
+        many(nodes, "NUMA nodes"),
         many(kinds.len(), "types of cores"),
     ];
     let domains = domains.into_iter().flatten().collect::<Vec<_>>().join(", ");
@@ -90,6 +92,10 @@ mod tests {
         );
         let two = line("package:2 core:4 smt:2", true);
         assert!(two.contains("2 last-level caches, 2 NUMA nodes to choose from"), "{two}");
+        let memory = line("core:4 | node:1 core:0 memory:64G", false);
+        assert_eq!(memory, line("core:4", false), "a node without CPUs is nothing to choose");
+        let three = line("package:2 core:4 | node:1 core:0 memory:64G", true);
+        assert!(three.contains("2 NUMA nodes"), "{three}");
         let hybrid = line("core:4 | core:4 kind:efficiency capacity:500", false);
         assert_eq!(
             hybrid,

@@ -113,7 +113,7 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         let job = program.job.map(|job| format!("job {job}"));
         let words: Vec<String> = job.into_iter().chain(class).chain(reason).collect();
         let quiet = program.quiet.as_ref().map(|it| clean(&symbiont_daemon::quiet_words(it)));
-        let waits = program.waits.as_ref().map(crate::quiet::waits_words);
+        let waits = crate::quiet::waiting_line(program);
         let words = Some(words.join("; ")).filter(|line| !line.is_empty());
         for line in words.into_iter().chain(quiet).chain(waits) {
             writeln!(out, "{:>8} {line}", "")?;

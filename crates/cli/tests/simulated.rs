@@ -524,3 +524,19 @@ fn commands_whose_reader_is_gone_end_quietly() {
         assert!(output.status.success() && reported.is_empty(), "{command:?}: {reported}");
     }
 }
+
+#[test]
+fn a_machine_is_arranged_as_a_topology() {
+    let arranged = |topology: &str| -> Vec<String> {
+        let mut words = SMALL.map(str::to_owned).to_vec();
+        words.splice(3..7, ["--topology".to_owned(), topology.to_owned()]);
+        words
+    };
+    let words = arranged("pack:2 core:1 pu:2");
+    let said = stdout(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(said.contains(", arranged as 'pack:2 core:1 pu:2')"), "{said}");
+    assert!(said.contains("2 cores, 4 hardware threads"), "{said}");
+    let words = arranged("core:2 | core:2 kind:efficiency capacity:500");
+    let said = refused(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(said.contains("power8-s812l describes no efficiency cores"), "{said}");
+}

@@ -156,6 +156,37 @@ fn doctor_describes_this_machine_and_of_any_other() {
     assert!(text(&unknown.stderr).contains("did you mean 'zen2'"), "{}", text(&unknown.stderr));
 }
 
+/// Two packages of 160 cores of SMT4 as an archive, and four nodes in a package as a string.
+#[test]
+fn doctor_describes_machines_from_archives_and_strings() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = symbiont_topology::Topology::synthetic("package:2 core:160 smt:4").unwrap();
+    let archive = folder.path().join("gathered");
+    let mut tar = tar::Builder::new(std::fs::File::create(&archive).unwrap());
+    for (path, content) in symbiont_topology::sys_tree(&large) {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        tar.append_data(&mut header, format!("host/sys/{path}"), content.as_bytes()).unwrap();
+    }
+    tar.finish().unwrap();
+    let given = archive.to_str().unwrap();
+    let said = symbiont(&["doctor", "--topology", given]);
+    let said = text(&said.stdout);
+    for words in
+        ["320 cores, SMT4, 1280 hardware threads", "cpu 0-1279", "Machine (copy of /sys in"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let clusters = "pack:2 l3:1(size=32MiB) numa:4 core:4 pu:2";
+    let json = symbiont(&["doctor", "--json", "--topology", clusters]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    let short = json["in_short"].as_str().unwrap();
+    assert!(short.contains("2 last-level caches, 8 NUMA nodes"), "{short}");
+    let refused = symbiont(&["advise", "--topology", clusters]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("doctor --topology"), "{}", text(&refused.stderr));
+}
+
 #[test]
 fn doctor_finds_slurms_plugin_through_includes_and_headers_of_another_folder() {
     let folder = tempfile::tempdir().unwrap();

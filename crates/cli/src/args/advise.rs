@@ -35,6 +35,9 @@ pub struct Advise {
     /// Percent of a CPU from which on a program counts as busy
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = parse_percent)]
     pub busy: f64,
+    /// Refused: what runs here says too little of how it would run on another machine
+    #[arg(long, value_name = "DIR|FILE|STRING", hide = true)]
+    pub topology: Option<String>,
     /// Write JSON
     #[arg(long)]
     pub json: bool,

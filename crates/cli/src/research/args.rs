@@ -149,8 +149,8 @@ pub struct AnalyzePhases {
     /// Any machine instead, described in a line: the speed of its cores is their capacity
     #[arg(long, value_name = "LINE", conflicts_with_all = ["cores", "fast"])]
     pub machine: Option<String>,
-    /// The same from a copy of /sys (a folder), an XML export of hwloc, or a line
-    #[arg(long, value_name = "DIR|FILE.xml|LINE", conflicts_with_all = ["cores", "fast", "machine"])]
+    /// The same from a copy of /sys (folder or tar), an XML export or a synthetic string of hwloc, or a line
+    #[arg(long, value_name = "DIR|FILE|STRING", conflicts_with_all = ["cores", "fast", "machine"])]
     pub topology: Option<String>,
     /// Ready threads of each program, in one joint state [default: two programs
     /// with one thread or as many as cores, in all four joint states]

@@ -22,6 +22,7 @@ use symbiont_sim_fast::machine::{Errors, Fidelity, Switches};
 use symbiont_sim_fast::ready::{any_cores, full_cores};
 use symbiont_topology::counted;
 
+use crate::described::{Described, described};
 use crate::knowledge::{self, Fitting};
 use crate::research::args::{self, Private, Simulate};
 use crate::research::prepare::{Bar, prepare, report_thin};
@@ -41,7 +42,7 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
         given.join(", ")
     );
     let name = args.machine.as_deref().context("which machine? see --machine")?;
-    let description = machine(name)?.restricted(args.cores, args.smt)?;
+    let description = arranged(machine(name)?, args)?.restricted(args.cores, args.smt)?;
     let library = Library::open(&args.profiles)?;
     let workload = workload(args, &library, description.topology.cpus().len())?;
     let policy = symbiont_policy::find(&args.policy)?;
@@ -164,6 +165,14 @@ pub fn machine(name: &str) -> anyhow::Result<Description> {
     let text = symbiont_safe_open::read_to_string(Path::new(name))
         .with_context(|| format!("machine {name}"))?;
     Ok(Description::parse(name, &text)?)
+}
+
+/// As `--topology` has it.
+fn arranged(description: Description, args: &Simulate) -> anyhow::Result<Description> {
+    let Some(given) = &args.topology else { return Ok(description) };
+    let Described { topology, left_out } = described(given)?;
+    left_out.iter().for_each(|what| note!("symbiont: left out: {what}"));
+    description.arranged(&topology).with_context(|| format!("--topology {given}"))
 }
 
 fn workload(args: &Simulate, library: &Library, places: usize) -> anyhow::Result<Workload> {

@@ -6,6 +6,7 @@ use symbiont_topology::counted;
 use symbiont_wire::{CoRunner, Explanations, RunnerUp, Why};
 
 use crate::doctor::text::hanging;
+use crate::quiet::quota_words;
 use crate::top::clean::clean;
 
 /// Where the text of a line begins.
@@ -58,6 +59,9 @@ fn explanation(why: &Why) -> String {
         (Some(best), _) => add("runner-up", &runner_up(best)),
         (None, Some(none)) => add("runner-up", &format!("none: {none}")),
         (None, None) => {}
+    }
+    if let Some(throttled) = &why.throttled {
+        add("throttled", &quota_words(throttled));
     }
     if let (Some(run_time), Some(wait_time)) = (why.ran_share, why.waited_share) {
         let (run_time, wait_time) = (run_time * 100.0, wait_time * 100.0);
@@ -139,7 +143,7 @@ fn runner_up(best: &RunnerUp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_wire::Score;
+    use symbiont_wire::{Score, Throttled};
 
     use super::*;
 
@@ -171,6 +175,7 @@ mod tests {
             no_runner_up: None,
             ran_share: Some(0.5),
             waited_share: Some(0.25),
+            throttled: None,
         }
     }
 
@@ -189,6 +194,13 @@ mod tests {
                 placed: None,
                 last_cpu: None,
                 reason: "asleep".into(),
+                throttled: Some(Throttled {
+                    cgroup: "/kubepods/podA/box".into(),
+                    cpus: 0.5,
+                    periods: 10,
+                    throttled: 9,
+                    over_s: 1.0,
+                }),
                 co_runners: Vec::new(),
                 predicted_slowdown: None,
                 achieved_slowdown: None,

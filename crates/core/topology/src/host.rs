@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::sysfs::files::Folder;
 use crate::sysfs::{LeftOut, SysfsError, read_tree};
 use crate::{Origin, PuId, Topology};
 
@@ -70,7 +71,7 @@ impl HostTopology {
     /// # Errors
     /// When `/sys` is not mounted, or a file that decides placement makes no sense.
     pub fn read() -> Result<Self, SysfsError> {
-        let (topology, left_out) = read_tree(Path::new("/sys"), Origin::Host)?;
+        let (topology, left_out) = read_tree(&Folder(Path::new("/sys")), Origin::Host)?;
         Ok(Self { topology, slower: BTreeMap::new(), left_out })
     }
 

@@ -9,8 +9,7 @@
 //! The XML export is a plain tree, so it is read directly (roxmltree, no C
 //! code). Linking libhwloc would bring its plugins' libraries into every build
 //! and rule out static ones, for no more information. Strings of hwloc's own
-//! synthetic form are expanded by its `lstopo` program, the only one that knows
-//! all of that form.
+//! synthetic form are read here, too: see [`synthetic`].
 //!
 //! | of hwloc | becomes |
 //! |---|---|
@@ -36,17 +35,14 @@
 
 #[cfg(fuzzing)]
 pub mod fuzzing;
+pub mod synthetic;
 mod value;
 mod xml;
 
 use std::io;
 use std::path::Path;
-use std::process::Command;
 
 use crate::{Origin, Topology, TopologyError};
-
-/// The program of hwloc that needs no display.
-const LSTOPO: &str = "lstopo-no-graphics";
 
 /// A description by hwloc that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -85,18 +81,14 @@ pub enum HwlocError {
         /// What does not fit.
         source: TopologyError,
     },
-    /// hwloc's program could not be run.
-    #[error(
-        "cannot run {LSTOPO}: {0}; it comes with hwloc (package hwloc-nox on Debian and Ubuntu, \
-         hwloc elsewhere)"
-    )]
-    NoLstopo(io::Error),
-    /// hwloc does not accept the synthetic string.
-    #[error("hwloc does not accept '{text}': {reason}")]
-    Refused {
+    /// The synthetic string cannot be understood.
+    #[error("hwloc's synthetic string '{text}', column {column}: {reason}")]
+    Synthetic {
         /// The string.
         text: String,
-        /// What hwloc said.
+        /// Where, in characters from 1.
+        column: usize,
+        /// What is wrong.
         reason: String,
     },
 }
@@ -113,29 +105,12 @@ pub fn from_xml(path: &Path) -> Result<Topology, HwlocError> {
     }
 }
 
-/// Reads a synthetic string of hwloc's form, such as
-/// `pack:2 [numa] l3:1 core:4 pu:2`, with the help of hwloc's `lstopo`.
+/// Reads a synthetic string of hwloc's form, such as `pack:2 [numa] l3:1 core:4 pu:2`; see [`synthetic`].
 ///
 /// # Errors
-/// When `lstopo` is not installed or refuses the string.
+/// When the string cannot be understood or describes no machine.
 pub fn from_synthetic(text: &str) -> Result<Topology, HwlocError> {
-    let mut command = Command::new(LSTOPO);
-    command.args(["--if", "synthetic", "--input", text]);
-    let xml = export(&mut command)
-        .map_err(HwlocError::NoLstopo)?
-        .map_err(|reason| HwlocError::Refused { text: text.to_owned(), reason })?;
-    xml::read(&xml, text, Origin::Synthetic(text.to_owned()))
-}
-
-/// What `lstopo` writes to its standard output, or what it complains of.
-fn export(lstopo: &mut Command) -> io::Result<Result<String, String>> {
-    let output = lstopo.args(["--of", "xml", "-"]).output()?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    Ok(if output.status.success() {
-        Ok(text(&output.stdout))
-    } else {
-        Err(text(&output.stderr).lines().next().unwrap_or("no reason given").to_owned())
-    })
+    synthetic::read(text)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 //! |---|---|
 //! | the running host | [`HostTopology::read`] |
 //! | a copy of a `/sys` tree | [`read_sys_tree`]; [`sysfs`] lists what is read and what stands in for missing files |
+//! | an archive of such a copy | module `archive`, with the cargo feature `archive` |
 //! | one readable line | [`Topology::synthetic`]; [`synthetic`] defines its form |
 //! | an hwloc export or an hwloc synthetic string | module `hwloc`, with the cargo feature `hwloc` |
 //!
@@ -39,6 +40,8 @@
 //! - A corpus of machines is read as expected, by us and by hwloc
 //!   (`every_machine_is_read_as_expected`, `hwloc_reads_what_we_read`).
 
+#[cfg(any(test, feature = "archive"))]
+pub mod archive;
 mod cpuset;
 mod draw;
 #[cfg(test)]

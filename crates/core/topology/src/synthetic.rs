@@ -35,7 +35,14 @@ mod build;
 mod parse;
 mod print;
 
+use crate::cpuset::MAX_CPU;
 use crate::{CoreKind, CpuSet, Topology, TopologyError};
+
+/// Most hardware threads of a machine: as many as a CPU list can name.
+pub(crate) const MAX_PUS: u64 = MAX_CPU as u64 + 1;
+
+/// Most NUMA nodes of a machine, as in Linux.
+pub(crate) const MAX_NODES: u64 = 1 << 10;
 
 /// A synthetic machine: the parsed form of a line. It prints in canonical form
 /// (fixed order of keys, nothing that is a default).

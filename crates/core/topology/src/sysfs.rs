@@ -6,9 +6,9 @@
 //! hypervisor, and a few say odd things (package -1, a core without caches).
 //!
 //! # Approach
-//! The directory that stands for `/sys` is a parameter. What is missing has a default, but there must be a CPU. Only
-//! which CPUs are online and which share a core must be understood: other files that make no sense count as missing and
-//! are named ([`LeftOut`]). Copies may have bit maps without lists (hwloc and lscpu read those).
+//! What stands for `/sys` is a parameter: a directory, or what an archive holds. What is missing has a default, but
+//! there must be a CPU. Only which CPUs are online and which share a core must be understood: other files that make no sense
+//! count as missing and are named ([`LeftOut`]). Copies may have bit maps without lists (hwloc and lscpu read those).
 //!
 //! | file, below `devices/system/` | content | when missing |
 //! |---|---|---|
@@ -40,7 +40,7 @@
 //! - hwloc reads the same structure (`hwloc_reads_what_we_read`, `hwloc_reads_random_machines_as_we_do`).
 
 mod cpu;
-mod files;
+pub(crate) mod files;
 mod left_out;
 mod node;
 mod value;
@@ -51,7 +51,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::{Origin, PuId, Topology, TopologyError};
-use files::Sys;
+use files::{Folder, Sys, Tree};
 pub use left_out::LeftOut;
 pub use write::sys_tree;
 
@@ -100,14 +100,14 @@ pub fn read_sys_tree(root: &Path) -> Result<Topology, SysfsError> {
 /// # Errors
 /// As [`read_sys_tree`].
 pub fn read_tree_noting(root: &Path) -> Result<(Topology, Vec<LeftOut>), SysfsError> {
-    read_tree(root, Origin::SysTree(root.display().to_string()))
+    read_tree(&Folder(root), Origin::SysTree(root.display().to_string()))
 }
 
 pub(crate) fn read_tree(
-    root: &Path,
+    tree: &dyn Tree,
     origin: Origin,
 ) -> Result<(Topology, Vec<LeftOut>), SysfsError> {
-    let sys = Sys::new(root);
+    let sys = Sys::new(tree);
     let online = sys.online()?;
     let (nodes, fallback) = node::read(&sys);
     let node_of: BTreeMap<PuId, _> =
@@ -124,7 +124,7 @@ pub(crate) fn read_tree(
         thread.node = node_of_core.get(&thread.core).copied().unwrap_or(fallback);
     }
     let topology = Topology::new(origin, threads, nodes)
-        .map_err(|source| SysfsError::Contradiction { root: root.to_owned(), source })?;
+        .map_err(|source| SysfsError::Contradiction { root: tree.root().to_owned(), source })?;
     Ok((topology, sys.left_out()))
 }
 

@@ -85,7 +85,7 @@ impl Lookup<'_> {
         let user = (stated_by != self.folders.superuser).then_some(self.owner);
         let mut found = Err(ReadError::Missing);
         for kind in kinds(of.runtime) {
-            found = found.or_else(|_| self.find_in(*kind, of, user, |found| Ok(found)));
+            found = found.or_else(|_| self.find_in(*kind, of, user, Ok));
         }
         found
     }

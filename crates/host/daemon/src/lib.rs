@@ -54,6 +54,7 @@ mod rules;
 mod serve;
 mod service;
 mod snapshot;
+mod throttles;
 mod together;
 mod waits;
 
@@ -73,3 +74,4 @@ pub use quiet::quiet_words;
 pub use rules::fuzz as fuzz_rules;
 pub use serve::{ChosenPolicy, Daemon, ServeError, serve};
 pub use service::Service;
+pub use throttles::{is_mostly_throttled, throttled_words};

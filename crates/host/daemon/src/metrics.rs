@@ -74,6 +74,8 @@ pub struct Figures {
     pub reasons: BTreeMap<String, BTreeMap<String, u64>>,
     /// Programs of class latency that wait for their CPUs.
     pub waiting: usize,
+    /// Programs that their quota of CPU time stops.
+    pub throttled: usize,
     /// Quanta.
     pub quanta: u64,
     /// Quanta that began after the end of the next one.
@@ -166,6 +168,7 @@ struct Gauges {
     placed: Gauge,
     held: Gauge,
     waiting: Gauge,
+    throttled: Gauge,
     strayed: Gauge,
     hardware_threads: Gauge,
     quantum: Gauge<f64, AtomicU64>,
@@ -273,6 +276,11 @@ impl Metrics {
                 "programs_waiting",
                 "Programs of class latency that wait for their CPUs, as other threads use them",
                 &gauges.waiting,
+            ),
+            (
+                "programs_throttled",
+                "Programs that wait as the quota of CPU time of their cgroup is used up",
+                &gauges.throttled,
             ),
             (
                 "threads_strayed",
@@ -413,6 +421,7 @@ impl Metrics {
             (&gauges.placed, figures.placed),
             (&gauges.held, figures.held),
             (&gauges.waiting, figures.waiting),
+            (&gauges.throttled, figures.throttled),
             (&gauges.strayed, figures.strayed),
             (&gauges.hardware_threads, figures.hardware_threads),
             (&gauges.connections, figures.connections),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use symbiont_control::Controller;
+use symbiont_linux::actuate::CpuQuotas;
 use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::LinuxMachine;
 use symbiont_linux::perf::processor_name;
@@ -28,6 +29,7 @@ use crate::process::owner_of;
 use crate::programs::{ManagedProgram, Programs};
 use crate::quiet::Watch;
 use crate::snapshot::RecentMoves;
+use crate::throttles::Throttles;
 use crate::together::Together;
 use crate::waits::Waiting;
 use crate::{OwnedProcess, Owner, Peer, enrolments};
@@ -58,6 +60,9 @@ pub struct Service {
     quiet: Watch,
     /// Which programs that are to answer at once wait for their CPUs.
     waiting: Waiting,
+    /// Which programs wait as their quota of CPU time is used up.
+    throttles: Throttles,
+    quotas: CpuQuotas,
     together: Together<ProgramId>,
     own_cpus: OwnCpus,
     /// The last moves; shown by `top`.
@@ -165,6 +170,8 @@ impl Service {
             ),
             quiet: Watch::default(),
             waiting: Waiting::default(),
+            throttles: Throttles::default(),
+            quotas: CpuQuotas::discover(),
             together: Together::default(),
             own_cpus: OwnCpus::default(),
             recent_moves: RecentMoves::default(),

@@ -20,7 +20,10 @@
 //! - A missing, unknown or nonsensical key is refused with file, line, key and reason
 //!   (`refusals_name_file_line_key_and_reason`); any text is read or refused without panic
 //!   (`any_text_is_read_or_refused_without_panic`).
+//! - In another arrangement a machine keeps its cores and memory, and what it says nothing of is refused
+//!   (`cores_and_memory_are_kept_in_another_arrangement`, `what_a_description_does_not_have_is_not_arranged`).
 
+mod arrange;
 mod builtin;
 mod core;
 mod document;
@@ -36,7 +39,7 @@ pub(crate) use self::builtin::CATALOGUES;
 pub use self::core::{
     Cache, CoreType, Forwarding, Latencies, Port, Scope, SmtRule, Structure, Tlb, TlbEntries,
 };
-pub use error::{DescriptionError, Restriction, UnknownMachine};
+pub use error::{Arrangement, DescriptionError, Restriction, UnknownMachine};
 use symbiont_topology::{Core, CoreKind, NodeId, Topology};
 
 /// Most threads of a core.

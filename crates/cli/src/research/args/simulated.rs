@@ -34,6 +34,7 @@ Examples:
   symbiont simulate --machine power8-s812l --cores 5 --smt 4 --policy random --seed 1
   symbiont simulate --machine xeon-e5-2620v4 --cores 2 --apps gzip,povray,xz,bwa
   symbiont simulate --machine xeon-e5-2620v4 --cores 1 --apps gzip,bzip2 --level cycle
+  symbiont simulate --machine power8-s812l --topology 'package:2 core:4 smt:4' --apps gzip*8
   symbiont simulate --machine zen4 --private caches --apps gzip*16
   symbiont simulate --pairs pairs.csv --policy learned --threads 16
   symbiont simulate --machine xeon-e5-2620v4 --cores 2 --apps gzip*2,xz*2 --policy static \
@@ -50,6 +51,10 @@ pub struct Simulate {
     #[arg(long, value_name = "NAME",
           required_unless_present_any = ["pairs", "threads", "at", "phases", "arrivals", "drift", "noise"])]
     pub machine: Option<String>,
+    /// Arrange its cores and memory as this machine has them: packages, nodes, last-level caches, core types and
+    /// hardware threads; a copy of /sys (folder or tar), an XML export of hwloc, a line or a string as of doctor
+    #[arg(long, value_name = "DIR|FILE|STRING", requires = "machine", conflicts_with = "pairs")]
+    pub topology: Option<String>,
     #[command(flatten)]
     pub measured: OnPairs,
     /// Fidelity of the simulated machine: the fast model, or its reference, cycle by cycle, which takes

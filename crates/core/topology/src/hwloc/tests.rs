@@ -1,3 +1,5 @@
+use std::process::Command;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -132,12 +134,17 @@ fn deep_nesting_is_read_or_refused() {
     let _ = read(&deep);
 }
 
+/// The program of hwloc that needs no display.
+const LSTOPO: &str = "lstopo-no-graphics";
+
 /// Tests that need hwloc's program say so where it is missing.
 pub(crate) fn lstopo() -> Option<Command> {
     match Command::new(LSTOPO).arg("--version").output() {
         Ok(_) => Some(Command::new(LSTOPO)),
         Err(error) => {
-            println!("skipped: {}", HwlocError::NoLstopo(error));
+            println!(
+                "skipped: cannot run {LSTOPO} (package hwloc-nox on Debian and Ubuntu): {error}"
+            );
             None
         }
     }
@@ -145,17 +152,7 @@ pub(crate) fn lstopo() -> Option<Command> {
 
 /// What hwloc reads when it is run so.
 pub(crate) fn as_hwloc_reads(lstopo: &mut Command) -> Topology {
-    read(&export(lstopo).unwrap().unwrap()).unwrap()
-}
-
-#[test]
-fn synthetic_strings_of_hwloc_are_read() {
-    if lstopo().is_none() {
-        return;
-    }
-    let t = from_synthetic("pack:2 [numa] l3:1 core:4 pu:2").unwrap();
-    assert_eq!((t.packages().len(), t.nodes().len(), t.llcs().len()), (2, 2, 2));
-    assert_eq!((t.cores().len(), t.smt_width()), (8, 2));
-    let error = from_synthetic("pack:none").unwrap_err().to_string();
-    assert!(error.starts_with("hwloc does not accept 'pack:none': "), "{error}");
+    let output = lstopo.args(["--of", "xml", "-"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    read(String::from_utf8_lossy(&output.stdout).trim()).unwrap()
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::{CoreGroup, LlcGroup, NodeGroup, Numbering, PackageGroup, Synthetic, SyntheticError};
-use crate::cpuset::MAX_CPU;
+use super::{
+    CoreGroup, LlcGroup, MAX_NODES, MAX_PUS, NodeGroup, Numbering, PackageGroup, Synthetic,
+    SyntheticError,
+};
 use crate::{CoreKind, CpuSet, ParseCpuSetError};
 
 const KEYS: [&str; 12] = [
@@ -22,12 +24,6 @@ const KEYS: [&str; 12] = [
     "numbering",
     "offline",
 ];
-
-/// Most hardware threads of a machine: as many as a CPU list can name.
-const MAX_PUS: u64 = MAX_CPU as u64 + 1;
-
-/// Most NUMA nodes of a machine, as in Linux.
-const MAX_NODES: u64 = 1 << 10;
 
 /// What is wrong, and where it begins.
 struct Fault {

@@ -12,20 +12,61 @@ use crate::{CpuSet, PuId};
 
 /// No attribute is longer than this; the kernel itself stops at a page, and
 /// at more only for bit maps.
-const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// How much of a malformed file an error quotes.
 const QUOTED_CHARS: usize = 60;
 
+/// Where the files lie. Paths are below what stands for `/sys`.
+pub(crate) trait Tree {
+    /// What stands for `/sys`, for errors.
+    fn root(&self) -> &Path;
+
+    /// What a file holds.
+    fn read(&self, path: &str) -> io::Result<Vec<u8>>;
+
+    /// The names in a directory, in any order.
+    fn names(&self, directory: &str) -> io::Result<Vec<String>>;
+}
+
 /// A directory that holds what `/sys` holds.
+pub(crate) struct Folder<'a>(pub(crate) &'a Path);
+
+impl Tree for Folder<'_> {
+    fn root(&self) -> &Path {
+        self.0
+    }
+
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = symbiont_safe_open::open(&self.0.join(path))?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn names(&self, directory: &str) -> io::Result<Vec<String>> {
+        let entries = fs::read_dir(self.0.join(directory))?.collect::<io::Result<Vec<_>>>()?;
+        Ok(entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+    }
+}
+
+/// What is read of it.
 pub(super) struct Sys<'a> {
-    root: &'a Path,
+    tree: &'a dyn Tree,
     left_out: RefCell<Vec<LeftOut>>,
 }
 
 impl<'a> Sys<'a> {
-    pub(super) fn new(root: &'a Path) -> Self {
-        Self { root, left_out: RefCell::default() }
+    pub(super) fn new(tree: &'a dyn Tree) -> Self {
+        Self { tree, left_out: RefCell::default() }
+    }
+
+    fn read(&self, path: &str) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&self.tree.read(path)?).into_owned())
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.tree.root().join(path)
     }
 
     /// What was not understood and left out.
@@ -67,11 +108,10 @@ impl<'a> Sys<'a> {
         path: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, SysfsError> {
-        let path = self.root.join(path);
-        match read(&path) {
-            Ok(text) => parsed(path, &text, parse).map(Some),
+        match self.read(path) {
+            Ok(text) => parsed(self.path(path), &text, parse).map(Some),
             Err(error) if means_missing(&error) => Ok(None),
-            Err(source) => Err(SysfsError::Read { path, source }),
+            Err(source) => Err(SysfsError::Read { path: self.path(path), source }),
         }
     }
 
@@ -79,8 +119,9 @@ impl<'a> Sys<'a> {
     /// a file of their own.
     pub(super) fn online(&self) -> Result<CpuSet, SysfsError> {
         const CPUS: &str = "devices/system/cpu";
-        let path = self.root.join(CPUS).join("online");
-        let source = match read(&path) {
+        let listed = format!("{CPUS}/online");
+        let path = self.path(&listed);
+        let source = match self.read(&listed) {
             Ok(text) => return parsed(path, &text, value::list),
             Err(source) => source,
         };
@@ -97,19 +138,17 @@ impl<'a> Sys<'a> {
     /// The numbers N of the entries `{prefix}N` of a directory, in order; none
     /// if there is no such directory, or it cannot be read.
     pub(super) fn numbered(&self, directory: &str, prefix: &str) -> Vec<u32> {
-        let path = self.root.join(directory);
-        let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let entries = match entries {
-            Ok(entries) => entries,
+        let names = match self.tree.names(directory) {
+            Ok(names) => names,
             Err(error) if means_missing(&error) => return Vec::new(),
             Err(source) => {
+                let path = self.path(directory);
                 self.leave_out(directory, &SysfsError::Read { path, source });
                 return Vec::new();
             }
         };
-        let number = |name: &str| name.strip_prefix(prefix)?.parse().ok();
-        let mut numbers: Vec<u32> =
-            entries.iter().filter_map(|e| number(e.file_name().to_str()?)).collect();
+        let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
+        let mut numbers: Vec<u32> = names.iter().filter_map(number).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers
@@ -117,14 +156,8 @@ impl<'a> Sys<'a> {
 
     /// An error about what a file holds.
     pub(super) fn malformed(&self, path: &str, text: &str, reason: String) -> SysfsError {
-        malformed(self.root.join(path), text, reason)
+        malformed(self.path(path), text, reason)
     }
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    symbiont_safe_open::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn parsed<T>(

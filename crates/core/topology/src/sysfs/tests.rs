@@ -6,6 +6,7 @@ use crate::synthetic::tests::lines;
 use crate::{CoreKind, CpuSet, NodeId};
 
 mod copies;
+mod large_machines;
 mod odd_machines;
 
 /// A tree with these files below `devices`.

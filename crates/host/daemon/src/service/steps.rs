@@ -22,9 +22,10 @@ impl Service {
         self.recent_moves.note(step, &self.programs);
         let sample = &step.sample;
         log.extend(self.look_for_intruders(managed, sample));
+        self.throttles.check(sample, &step.characterizations, &mut self.quotas);
         for (id, waits) in self.waiting.check(sample, &step.characterizations, &mut Host) {
             let name = self.programs.get(id).map_or("", |program| program.name.as_str());
-            log.push(waits::line(name, &waits));
+            log.push(waits::line(name, &waits, self.throttles.of(id)));
         }
         for (why, count) in &managed.tally().refusals {
             let before = self.refusals.insert(why.clone(), *count).unwrap_or(0);
@@ -100,6 +101,7 @@ impl Service {
             moves: explain::moves(managed.tally()),
             reasons: explain::reasons(managed.tally()),
             waiting: self.waiting.count(),
+            throttled: self.throttles.count(),
             quanta: managed.tally().quanta,
             quanta_late: machine.lateness().missed,
             threads_seen: managed.tally().threads,

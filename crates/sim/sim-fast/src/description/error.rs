@@ -46,6 +46,45 @@ pub enum Restriction {
     Topology(#[from] TopologyError),
 }
 
+/// An arrangement for which the description does not have all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Arrangement {
+    /// No core of that type is described.
+    #[error("{machine} describes no {} cores, and the topology has some", core_type.name())]
+    CoreType {
+        /// The machine.
+        machine: String,
+        /// The type.
+        core_type: CoreKind,
+    },
+    /// Cores have more hardware threads than the described ones.
+    #[error(
+        "{machine} describes cores of {smt} hardware threads, and the topology has some of {asked}"
+    )]
+    Smt {
+        /// The machine.
+        machine: String,
+        /// Hardware threads of its widest core of that type.
+        smt: usize,
+        /// Those of a core of the topology.
+        asked: usize,
+    },
+    /// There are several nodes, and the machine has one.
+    #[error(
+        "{machine} describes one NUMA node and no links between nodes, and the topology has {nodes}; \
+         machines with several: see symbiont machines"
+    )]
+    Links {
+        /// The machine.
+        machine: String,
+        /// Nodes with CPUs.
+        nodes: usize,
+    },
+    /// What comes of it is no machine.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
 /// A name that no carried description has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownMachine {

@@ -210,3 +210,53 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn cores_and_memory_are_kept_in_another_arrangement() {
+    let xeon = Description::named("xeon-e5-2620v4").unwrap();
+    let line = "llc:2 core:3 smt:2 cache:1M memory:1G mhz:9000 | node:1 core:0 memory:64G";
+    let arranged = xeon.clone().arranged(&Topology::synthetic(line).unwrap()).unwrap();
+    let shape = |machine: &Description| {
+        let topology = &machine.topology;
+        (topology.llcs().len(), topology.cores().len(), topology.cpus().len())
+    };
+    assert_eq!(shape(&arranged), (2, 6, 12));
+    assert_eq!(arranged.core_types, xeon.core_types);
+    // The clock is that of the description.
+    assert_eq!(
+        arranged.hertz(&arranged.topology.cores()[0]),
+        xeon.hertz(&xeon.topology.cores()[0])
+    );
+    assert_eq!((arranged.memory.nodes.len(), arranged.topology.nodes().len()), (1, 1));
+    assert!(arranged.title.ends_with(&format!(", arranged as '{line}'")), "{}", arranged.title);
+    assert_eq!((arranged.checked, arranged.held), (None, None));
+
+    let slow = Topology::synthetic("core:1 smt:2 | core:1 capacity:512").unwrap();
+    let slow = xeon.clone().arranged(&slow).unwrap();
+    let [fast, half] = [0, 1].map(|core| slow.hertz(&slow.topology.cores()[core]));
+    assert!((fast / half - 2.0).abs() < 1e-6, "{fast} {half}");
+}
+
+#[test]
+fn what_a_description_does_not_have_is_not_arranged() {
+    let refused = |name: &str, line: &str| {
+        let topology = Topology::synthetic(line).unwrap();
+        Description::named(name).unwrap().arranged(&topology).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("xeon-e5-2620v4", "core:2 smt:4"),
+        "xeon-e5-2620v4 describes cores of 2 hardware threads, and the topology has some of 4"
+    );
+    assert_eq!(
+        refused("xeon-e5-2620v4", "core:2 | core:2 kind:efficiency capacity:500"),
+        "xeon-e5-2620v4 describes no efficiency cores, and the topology has some"
+    );
+    let nodes = refused("xeon-e5-2620v4", "package:2 core:2");
+    assert!(
+        nodes.contains("one NUMA node and no links between nodes, and the topology has 2"),
+        "{nodes}"
+    );
+    let four = Topology::synthetic("package:2 node:2 core:5 smt:8").unwrap();
+    let four = Description::named("power8-s812l").unwrap().arranged(&four).unwrap();
+    assert_eq!(four.memory.nodes.len(), 4, "all nodes have memory where none is known to");
+}

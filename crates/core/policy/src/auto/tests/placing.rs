@@ -98,6 +98,19 @@ fn a_part_of_a_machine_that_all_programs_are_held_to_is_the_machine() {
     assert!(scene.assignment(0).reason.starts_with("NUMA node"));
 }
 
+/// Two packages of 160 cores of SMT4: more CPUs than older kernels and libraries have in a set.
+#[test]
+fn a_machine_of_more_than_1024_cpus_is_used_whole() {
+    let scene = Scene::on("package:2 core:160 smt:4", &COUNTED).with(singles(320)).run(2);
+    let cores: BTreeSet<CoreId> = scene.cores().into_values().collect();
+    assert_eq!(cores.len(), 320, "a thread on each core");
+    let beyond = |place: &str| {
+        let cpus: CpuSet = place.trim_end_matches('+').parse().unwrap();
+        cpus.iter().any(|cpu| cpu.0 > 1023)
+    };
+    assert_eq!(scene.places().iter().filter(|(_, place)| beyond(place)).count(), 64);
+}
+
 #[test]
 fn more_ready_threads_than_cpus_are_not_grouped() {
     let scene = Scene::on("core:2 smt:2", &COUNTED).with(singles(6)).run(3);
