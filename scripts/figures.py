@@ -56,10 +56,12 @@ ROWS = [
 ]
 # docs/queues.md shows the first, the page the others below its table.
 PICTURES = ["symbiont-batch", "feliu-sec63", "peternier-fig12a", "navarro-fig2"]
-IDS = list(dict.fromkeys([row[0] for row in ROWS] + PICTURES))
+# Simulated figures with verdicts that are counted, though the page shows none of their values.
+COUNTED = ["morad-tab4", "navarro-order", "settle-fig11"]
+IDS = list(dict.fromkeys([row[0] for row in ROWS] + PICTURES + COUNTED))
 FACTS = ["Effort", "Seed", "Version"]
 FIGURES = ["agrees", "mixed", "contradicts", "undecided"]
-VALUES = ["Agree", "Contradict", "No effect", "Undecided", "Control gains"]
+VALUES = ["Agree", "Contradict", "No effect", "Undecided", "Control gains", "Uncertain in the paper"]
 
 
 def take(folders):
@@ -217,7 +219,9 @@ def block(kept):
         "of no change and it certainly gains more than its negative controls, which gain nothing; it *contradicts*",
         "if they lie on different sides;",
         "there is *no effect* if all of the interval is less than a twentieth of what was published; else it is",
-        "*undecided*. *Of it* is ours in parts of what was published: 1 is as much, 0 nothing.",
+        "*undecided*. *Uncertain in the paper* is a published change that is less than two of its own standard errors,",
+        "as far as the paper prints how its runs spread. *Of it* is ours in parts of what was published: 1 is as much,",
+        "0 nothing.",
         *map(counted, kept["papers"].items()),
         *dated(kept["older"]),
         "",
@@ -239,12 +243,14 @@ def block(kept):
 def score(kept):
     """One sentence on the values of all papers, and of each."""
     def counts(values):
-        return (values["Agree"], values["Contradict"], values["No effect"], values["Undecided"] + values["Control gains"])
+        still = values["Undecided"] + values["Control gains"]
+        return tuple(values[name] for name in VALUES if name not in ["Undecided", "Control gains"]) + (still,)
     of = {name: counts(paper["values"]) for name, paper in kept["papers"].items()}
-    agree, contradict, none, still = map(sum, zip(*of.values()))
+    agree, contradict, none, uncertain, still = map(sum, zip(*of.values()))
     each = ", ".join(f"{name.capitalize()} {'/'.join(map(str, values))}" for name, values in of.items())
-    return (f"of {agree + contradict + none + still} published values {agree} agree in direction, {contradict} contradict, "
-            f"{none} have no effect and {still} stay open\n(in this order: {each}).")
+    return (f"of {agree + contradict + none + uncertain + still} published values {agree} agree in direction, "
+            f"{contradict} contradict, {none} have no effect,\n{uncertain} are uncertain in the paper itself and "
+            f"{still} stay open\n(in this order: {each}).")
 
 
 def scored(kept):

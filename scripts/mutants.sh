@@ -43,7 +43,7 @@ mkdir -p "$out"
 set -f # the paths are patterns for cargo mutants, not for the shell
 # shellcheck disable=SC2086 # the lists are meant to be split
 PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-1} cargo mutants -p "symbiont-$room" $paths \
-    --exclude "crates/host/linux/src/actuate/event_machine/**" --output "$out" --no-shuffle --colors never "$@" -- $only || result=$?
+    --exclude "crates/*/*/src/worlds/**" --output "$out" --no-shuffle --colors never "$@" -- $only || result=$?
 # 2: some were missed; 3: some ran out of time, which counts as noticed.
 case ${result:-0} in 0 | 2 | 3) ;; *) exit "$result" ;; esac
 

@@ -123,7 +123,7 @@ pub fn advise(args: &Advise) -> anyhow::Result<()> {
         },
     );
     match args.json {
-        true => say!("{}", serde_json::to_string_pretty(&advice)?),
+        true => say!("{}", crate::out::json(&advice)?),
         false => say_all!("{}", text::text(&advice)),
     }
     Ok(())

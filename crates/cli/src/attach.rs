@@ -15,6 +15,9 @@ use crate::args::{Attach, Detach, Processes, Reload};
 use crate::client::connect;
 
 const CGROUPS: &str = "/sys/fs/cgroup";
+/// Hierarchies below it where there are several, in the order in which rules look for the path of a process; then
+/// the one hierarchy, or a path that names its hierarchy.
+const HIERARCHIES: [&str; 6] = ["unified", "systemd", "cpu", "cpu,cpuacct", "cpuset", ""];
 
 /// Hands processes to the daemon.
 pub fn attach(args: &Attach) -> anyhow::Result<()> {
@@ -80,7 +83,7 @@ fn hold(pids: &[u32]) -> anyhow::Result<Vec<OwnedFd>> {
 fn pids(asked: &Processes) -> anyhow::Result<Vec<u32>> {
     let mut pids: BTreeSet<u32> = asked.pids.iter().copied().collect();
     if let Some(pattern) = &asked.cgroup {
-        let members = members(CGROUPS, pattern)?;
+        let members = in_hierarchies(CGROUPS, pattern)?;
         pids.extend(
             members.with_context(|| format!("no cgroup below {CGROUPS} is called {pattern}"))?,
         );
@@ -104,14 +107,33 @@ fn parent(pid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
 }
 
-/// What to call the program: the unit, the cgroup, or the first process.
+/// What to call the program: the unit, the cgroup, or the first process and how many others there are.
 fn default_name(asked: &Processes, pids: &[u32]) -> String {
     let given = asked.unit.clone().or_else(|| asked.cgroup.clone());
     given.unwrap_or_else(|| {
         let first = pids.first().copied().unwrap_or_default();
-        let name = fs::read_to_string(format!("/proc/{first}/comm")).unwrap_or_default();
-        if name.is_empty() { format!("process {first}") } else { name.trim_end().to_owned() }
+        let name = fs::read(format!("/proc/{first}/comm")).unwrap_or_default();
+        let name = String::from_utf8_lossy(&name);
+        let name = match name.trim_end() {
+            "" => format!("process {first}"),
+            name => name.to_owned(),
+        };
+        match pids.len() {
+            0 | 1 => name,
+            count => format!("{name} and {} more", count - 1),
+        }
     })
+}
+
+/// The processes of the cgroups whose path matches in the first hierarchy that has one: so it is the path that
+/// `/proc/PID/cgroup` shows and rules match.
+fn in_hierarchies(root: &str, pattern: &str) -> anyhow::Result<Option<BTreeSet<u32>>> {
+    for name in HIERARCHIES {
+        if let Some(found) = members(&format!("{root}/{name}"), pattern)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 /// The processes of the cgroups whose path below `root` matches, and of those within them; none
@@ -149,6 +171,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_program_of_several_processes_is_called_by_the_first_and_their_number() {
+        let nothing = Processes { pids: vec![], cgroup: None, unit: None };
+        let own = std::process::id();
+        let one = default_name(&nothing, &[own]);
+        assert!(!one.is_empty() && !one.ends_with(" more"), "{one}");
+        assert_eq!(default_name(&nothing, &[own, 1, 2]), format!("{one} and 2 more"));
+        let unit = Processes { unit: Some("nginx.service".to_owned()), ..nothing };
+        assert_eq!(default_name(&unit, &[own, 1]), "nginx.service");
+    }
+
+    #[test]
     fn cgroups_are_found_by_path_and_units_by_name() {
         let root = tempfile::tempdir().unwrap();
         let make = |path: &str, pids: &str| {
@@ -169,6 +202,18 @@ mod tests {
         assert_eq!(found("/user.slice/u2/other/").unwrap(), [22]);
         assert_eq!(found("**/other").unwrap(), [22]);
         assert_eq!(found("user.slice/none"), None);
+        make("unified/both/a", "31\n");
+        make("systemd/both/a", "31\n32\n");
+        make("cpu/one", "33\n");
+        let anywhere = |pattern: &str| {
+            let members = in_hierarchies(root.path().to_str().unwrap(), pattern).unwrap();
+            members.map(|pids| pids.into_iter().collect::<Vec<_>>())
+        };
+        assert_eq!(anywhere("/both/a").unwrap(), [31], "the first hierarchy that has it");
+        assert_eq!(anywhere("one").unwrap(), [33]);
+        assert_eq!(anywhere("user.slice/u2/other").unwrap(), [22], "there is one hierarchy only");
+        assert_eq!(anywhere("cpu/one").unwrap(), [33], "the hierarchy may be named");
+        assert_eq!(anywhere("none"), None);
         assert!(members("/", "a***").unwrap_err().to_string().contains("a***"));
     }
 }

@@ -29,7 +29,7 @@ pub use keeper::keep;
 use symbiont_jobs::{Identities, Identity, Store, digest_of_text, work};
 use symbiont_topology::{HostTopology, counted};
 
-use self::bar::Screen;
+use self::bar::{Screen, Wanted};
 use self::bells::Bells;
 use self::cores::Cores;
 use self::execution::{Execution, Rules, State};
@@ -41,7 +41,7 @@ use self::runner::{Runner, Surroundings};
 use self::schedule::{Schedule, Waiting};
 use self::template::Template;
 use crate::args::Batch;
-use crate::client::sockets;
+use crate::client::{self, sockets};
 use crate::knowledge::{UNKNOWN, processor};
 use crate::state_files::default_store;
 
@@ -115,7 +115,22 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
     let cores = Cores::new(sockets(&args.state)?, processor);
     let runner = Runner::new(bells);
     let state = State { store, schedule, surroundings, runner, progress, cores };
-    let screen = Screen::new(args.bar, args.quiet);
+    let screen = Screen::new(Wanted {
+        bar: args.bar,
+        is_kept: args.output.is_some(),
+        quiet: args.quiet,
+        verbose: args.verbose,
+        color: args.color,
+    });
+    if args.verbose {
+        let daemon = client::running(&args.state)?;
+        let by =
+            daemon.map(|socket| format!("symbiontd manages the jobs, at {}", socket.display()));
+        screen.say(&format!(
+            "symbiont: {}; {slots} at a time",
+            by.as_deref().unwrap_or("no daemon runs here: nothing places the jobs")
+        ));
+    }
     let mut execution = Execution::new(rules, jobs, state, log, screen, assignment.done.len());
     join(&mut execution, assignment, earlier.running);
     let summary = execution.run(waiting)?;
@@ -123,7 +138,7 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
         note!("symbiont: {}", summary.text());
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&summary)?);
+        say!("{}", crate::out::json(&summary)?);
     }
     std::process::exit(summary.exit_code());
 }
@@ -139,8 +154,8 @@ fn jobs(lines: Vec<Line>, here: &Path) -> BTreeMap<usize, Job> {
     let user = rustix::process::geteuid().as_raw();
     let mut identities = Identities::new(&std::env::var("PATH").unwrap_or_default());
     let job = |line: Line| {
-        let identity = identities.of(user, &line.command);
-        let text = format!("{}\0{}", here.display(), line.command);
+        let identity = identities.of(user, &line.text());
+        let text = format!("{}\0{}", here.display(), line.unique_text());
         let (work, digest) = (work(&text), digest_of_text(&text));
         (line.number, Job { line, identity, work, digest })
     };

@@ -112,7 +112,7 @@ fn page(output: &Path) -> PathBuf {
 /// Shows what came out, as the user wants it.
 fn show(report: &Report, output: &Path, json: bool, wall: Duration) -> anyhow::Result<()> {
     if json {
-        say!("{}", serde_json::to_string_pretty(report)?);
+        say!("{}", crate::out::json(report)?);
     } else {
         print(report, output, wall);
     }

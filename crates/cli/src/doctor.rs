@@ -70,11 +70,8 @@ struct PolicyFinding {
 pub fn doctor(args: &Doctor) -> anyhow::Result<()> {
     if let Some(name) = &args.machine {
         let finding = CatalogueFinding::of(&catalogue::find(name)?);
-        let text = if args.json {
-            format!("{}\n", serde_json::to_string_pretty(&finding)?)
-        } else {
-            finding.text()
-        };
+        let text =
+            if args.json { format!("{}\n", crate::out::json(&finding)?) } else { finding.text() };
         say_all!("{text}");
         return Ok(());
     }
@@ -92,14 +89,14 @@ pub fn doctor(args: &Doctor) -> anyhow::Result<()> {
     if let Some(given) = &args.topology {
         let findings = DescribedFindings::of(described(given)?);
         match args.json {
-            true => say!("{}", serde_json::to_string_pretty(&findings)?),
+            true => say!("{}", crate::out::json(&findings)?),
             false => say_all!("{}", findings.text()),
         }
         return Ok(());
     }
     let findings = look(&args.state.dir()?)?;
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&findings)?);
+        say!("{}", crate::out::json(&findings)?);
     } else {
         say_all!("{}", findings.text());
     }

@@ -138,7 +138,7 @@ fn able(policy: &Entry, settings: Settings) -> anyhow::Result<Settings> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
-    use symbiont_model::{Coefficients, Components, Depth, SmtMode, Trained, Training};
+    use symbiont_model::{Coefficients, Components, Depth, SmtMode, TrainedMode, Training};
     use symbiont_policy::find;
     use symbiont_training::fit;
     use symbiont_training::synthetic::World;
@@ -175,7 +175,7 @@ mod tests {
         let law = Coefficients::new(World::law(components.len(), 0.5)).unwrap();
         let world = World::new(12, 2, law, 1);
         let fit = fit(SmtMode::Smt2, &world.observe(&world.all_pairs(), 4, 2)).unwrap();
-        let trained = Trained { fit, throttling: None, scores: Vec::new() };
+        let trained = TrainedMode { fit, throttling: None, scores: Vec::new() };
         let training = Training {
             date: "2026-01-02T03:04:05Z".into(),
             programs: Vec::new(),

@@ -42,7 +42,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command, SlowCpuArgs};
 
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(words_of_call(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
+            let error = without_hidden(error);
             // Where standard error is closed no report is possible.
             let _ = error.print();
             return match error.exit_code() {
@@ -70,6 +72,22 @@ fn main() -> ExitCode {
             ExitCode::from(misused)
         }
     }
+}
+
+/// An error whose tip names no command that `--help` does not show.
+fn without_hidden(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::Strings(similar)) = error.remove(ContextKind::SuggestedSubcommand)
+    else {
+        return error;
+    };
+    let cli = Cli::command();
+    let is_shown =
+        |name: &String| cli.find_subcommand(name).is_none_or(|command| !command.is_hide_set());
+    let similar: Vec<String> = similar.into_iter().filter(is_shown).collect();
+    if !similar.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(similar));
+    }
+    error
 }
 
 /// The command line; a link called `symbiontd` stands for `symbiont daemon`.
@@ -134,7 +152,22 @@ fn slow_cpu(args: &SlowCpuArgs) -> anyhow::Result<()> {
 mod tests {
     use std::io;
 
-    use super::{words, words_of_call};
+    use clap::Parser;
+
+    use super::{without_hidden, words, words_of_call};
+    use crate::args::Cli;
+
+    #[test]
+    fn a_tip_names_no_hidden_command() {
+        let said = |word: &str| {
+            without_hidden(Cli::try_parse_from(["symbiont", word]).unwrap_err()).to_string()
+        };
+        for word in ["slow", "slow-cp", "keepjob", "keep-jobs"] {
+            let said = said(word);
+            assert!(!said.contains("slow-cpu") && !said.contains("keep-job'"), "{said}");
+        }
+        assert!(said("statu").contains("'status'"));
+    }
 
     #[test]
     fn a_link_called_symbiontd_is_the_daemon() {

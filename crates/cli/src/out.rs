@@ -5,6 +5,8 @@
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 
+use serde::Serialize;
+
 use crate::top::clean::is_shown;
 
 /// Writes a line to standard output.
@@ -34,6 +36,30 @@ pub fn shown(text: &str) -> String {
     text.chars().map(|c| if matches!(c, '\n' | '\t') || is_shown(c) { c } else { '?' }).collect()
 }
 
+/// JSON on several lines, for a terminal too: what one would obey or hide is escaped.
+pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(value).map(|json| escaped(&json))
+}
+
+/// The same on one line.
+pub fn json_line(value: &impl Serialize) -> serde_json::Result<String> {
+    serde_json::to_string(value).map(|json| escaped(&json))
+}
+
+/// Outside of strings JSON has nothing to escape but ends of lines, which stay.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || is_shown(c) {
+            text.push(c);
+        } else {
+            let units = c.encode_utf16(&mut [0; 2]).to_vec();
+            units.iter().for_each(|unit| text += &format!("\\u{unit:04x}"));
+        }
+    }
+    text
+}
+
 /// Writes to standard output. Once no process reads it there is nothing left to do: the
 /// program ends, successfully, as the reader has what it wanted. Other errors (a full
 /// disk) are reported, and end it as a failure.
@@ -52,6 +78,15 @@ pub fn write(text: Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_has_names_as_they_are_and_nothing_that_a_terminal_obeys() {
+        let names = ["a\u{1b}[31m\n\t\"\\", "\u{7f}\u{9b}31m", "\u{202e}gpj", "\u{e0041}größe"];
+        for text in [json(&names).unwrap(), json_line(&names).unwrap()] {
+            assert_eq!(text, shown(&text));
+            assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap(), names);
+        }
+    }
 
     #[test]
     fn what_a_terminal_obeys_is_not_written() {

@@ -67,7 +67,7 @@ pub fn list(name: Option<&str>, json: bool) -> anyhow::Result<()> {
     };
     if json {
         let listed: Vec<LibraryEntry> = chosen.into_iter().map(listed).collect();
-        say!("{}", serde_json::to_string_pretty(&listed)?);
+        say!("{}", crate::out::json(&listed)?);
     } else if let (Some(_), [policy]) = (name, chosen.as_slice()) {
         say_all!("{}", about(&listed(policy)));
     } else {

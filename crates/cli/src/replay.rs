@@ -65,7 +65,7 @@ pub fn run(args: &args::Replay) -> anyhow::Result<()> {
     let settings = knowledge::add(&args.knowledge, fitting, entry, settings)?;
     let report = replay(Replay::new(reader), entry, &settings, &args.file.display().to_string())?;
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", crate::out::json(&report)?);
     } else {
         say_all!("{}", text::text(&report));
     }

@@ -11,6 +11,7 @@ use symbiont_topology::counted;
 use crate::doctor::text::hanging;
 use crate::explain;
 use crate::stat::short;
+use crate::top::clean::clean;
 
 /// A program's end.
 #[derive(Debug, Serialize)]
@@ -124,7 +125,7 @@ fn write_managed(managed: &ManagerReport, text: &mut String) -> std::fmt::Result
         }
     }
     if let Some(quiet) = &managed.quiet {
-        text.push_str(&hanging("", &symbiont_daemon::quiet_words(quiet), 2));
+        text.push_str(&hanging("", &clean(&symbiont_daemon::quiet_words(quiet)), 2));
     }
     for finding in &managed.findings {
         writeln!(text, "  {}", in_words(finding))?;

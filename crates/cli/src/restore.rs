@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use symbiont_daemon::{SOCKET, remove_dead_socket};
 use symbiont_linux::actuate::{
-    Lock, Restored, StateDirError, all_state_dirs, default_state_dir, is_manager_ending, restore,
+    Lock, Restored, StateDirError, all_state_dirs, default_state_dir, is_manager_ending,
+    left_behind, restore,
 };
 use symbiont_topology::HostTopology;
 
@@ -38,7 +39,7 @@ pub fn run(args: &Restore) -> anyhow::Result<()> {
         }
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&restored)?);
+        say!("{}", crate::out::json(&restored)?);
     } else {
         match given.filter(|_| restored.directories.is_empty()) {
             Some(dir) => say!("Nothing restored: there is no directory {}.", dir.display()),
@@ -67,7 +68,9 @@ fn wait_for_managers(mut dirs: Vec<PathBuf>) {
 /// Restores from the default directories of all users, as far as they may be read.
 fn restore_all(host: &HostTopology) -> Restored {
     let mut restored = Restored::default();
-    for dir in all_state_dirs() {
+    // Those of runs with a state directory of their own are found by what they published in the usual one.
+    let others = left_behind(&default_state_dir());
+    for dir in all_state_dirs().into_iter().chain(others) {
         match restore(host, &dir) {
             Ok(found) => restored.add(found),
             Err(StateDirError::Unsafe { .. }) if dir != default_state_dir() => {}

@@ -21,6 +21,7 @@ use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::Class;
 use symbiont_planner::Bounds;
 use symbiont_policy::{Settings, find};
+use symbiont_safe_open::output::{self, Whole};
 use symbiont_topology::HostTopology;
 use symbiont_wire::{Request, Status};
 
@@ -30,6 +31,7 @@ use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::{self, Fitting};
 use crate::report::{JobReport, RunReport};
 use crate::state_files::learned_file;
+use crate::top::clean::clean;
 
 /// Exit code for "symbiont itself was used wrongly", as `env` and `timeout` have it.
 pub const MISUSED: u8 = 125;
@@ -63,7 +65,7 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
     if let (Some(socket), None) = (&daemon, &silent) {
         client::agree(socket, args.policy.as_deref())?;
     }
-    let report_file = args.report_file.as_deref().map(create).transpose()?;
+    let report_file = args.report_file.as_deref().map(prepare).transpose()?;
     let form = args.report.or(args.dry_run.then_some(ReportForm::Text));
 
     // A program that is managed already needs no second manager.
@@ -71,9 +73,9 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
     let nested = managed_by(std::process::id(), &state_dirs)
         .map(|manager| client::managed_already(manager, daemon.as_deref()));
     let is_nested = nested.is_some();
-    if args.verbose && !is_nested {
-        notice(&manager_words(daemon.as_deref(), &plan));
-    }
+    // Said once it is so.
+    let (by_daemon, by_itself) = (daemon.clone(), own_manager_words(&plan));
+    let manager = || by_daemon.as_deref().map_or_else(|| by_itself.clone(), daemon_words);
     let asked = Asked {
         policy: args.policy.clone(),
         class: if args.alone { Some(Class::Alone) } else { args.class },
@@ -98,6 +100,14 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         _ if args.quiet => {}
         // By another manager, not unmanaged.
         Notice::Unmanaged(already) if is_nested => notice(&already.to_string()),
+        Notice::Managed(notes) => {
+            if args.verbose {
+                notice(&manager());
+            }
+            if !notes.is_empty() {
+                notice(notes);
+            }
+        }
         said => notice(&said.to_string()),
     };
     let timeouts = args.patience.map_or_else(Timeouts::default, Timeouts::of);
@@ -128,26 +138,23 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
     finish(&supervised.statuses)
 }
 
-/// Which manager manages, by which policy.
-fn manager_words(daemon: Option<&Path>, plan: &Plan<'_>) -> String {
-    let ask = |socket: &Path| {
+/// Which daemon manages, by which policy.
+fn daemon_words(socket: &Path) -> String {
+    let ask = || {
         let status = Client::connect(socket).ok()?.call_more::<Status>(Request::Status {}).ok()?;
         status.into_iter().next()
     };
-    match daemon {
-        Some(socket) => match ask(socket) {
-            Some(Status { pid, policy, .. }) => {
-                format!("symbiontd manages it (process {pid}), by policy {policy}")
-            }
-            None => format!("symbiontd manages it, at {}", socket.display()),
-        },
-        None => {
-            format!(
-                "a manager of its own manages it, by policy {}, every {:?}",
-                plan.policy.name, plan.quantum
-            )
+    match ask() {
+        Some(Status { pid, policy, .. }) => {
+            format!("symbiontd manages it (process {pid}), by policy {policy}")
         }
+        None => format!("symbiontd manages it, at {}", socket.display()),
     }
+}
+
+fn own_manager_words(plan: &Plan<'_>) -> String {
+    let (policy, quantum) = (plan.policy.name, plan.quantum);
+    format!("a manager of its own manages it, by policy {policy}, every {quantum:?}")
 }
 
 /// A daemon places all programs of a machine by one policy: nothing of a run of its own.
@@ -242,15 +249,28 @@ fn read_jobs(path: &Path) -> anyhow::Result<Vec<Job>> {
     Ok(file.jobs)
 }
 
-fn create(path: &Path) -> anyhow::Result<File> {
-    symbiont_safe_open::output::create(path)
-        .with_context(|| format!("cannot create {}", path.display()))
+/// Where the report goes, and what errors call it.
+fn prepare(path: &Path) -> anyhow::Result<(Whole, String)> {
+    let name = path.display().to_string();
+    let whole = Whole::prepare(path).with_context(|| format!("cannot create {name}"))?;
+    Ok((whole, name))
 }
 
-/// Like [`create`]; makes sure that there is some room.
+/// A file for a recording, for which there is some room; where there is none, no new file is left.
 fn create_record(path: &Path) -> anyhow::Result<File> {
+    let is_new = std::fs::symlink_metadata(path).is_err();
+    let created = open_record(path);
+    if is_new && created.is_err() {
+        // Nothing is in it.
+        let _ = output::remove(path);
+    }
+    created
+}
+
+fn open_record(path: &Path) -> anyhow::Result<File> {
     const ROOM: &[u8] = &[0; 1 << 12];
-    let mut file = create(path)?;
+    let mut file =
+        output::create(path).with_context(|| format!("cannot create {}", path.display()))?;
     let kind = file.metadata().with_context(|| format!("cannot look at {}", path.display()))?;
     let tried = if kind.is_file() {
         file.write_all(ROOM).and_then(|()| file.set_len(0)).and_then(|()| file.rewind())
@@ -272,7 +292,8 @@ fn report_trouble(outcome: &Supervised) {
         Ok(bytes) => {
             let report = serde_json::from_slice::<ManagerReport>(bytes).unwrap_or_default();
             report.trouble.iter().for_each(|trouble| notice(trouble));
-            report.quiet.iter().for_each(|quiet| notice(&symbiont_daemon::quiet_words(quiet)));
+            let words = |quiet| clean(&symbiont_daemon::quiet_words(quiet));
+            report.quiet.iter().for_each(|quiet| notice(&words(quiet)));
         }
         Err(why) if outcome.managed => notice(&format!(
             "management ended early: {why}; `symbiont restore` restores what it left changed"
@@ -282,7 +303,11 @@ fn report_trouble(outcome: &Supervised) {
     }
 }
 
-fn write_report(form: ReportForm, file: Option<File>, outcome: &Supervised) -> anyhow::Result<()> {
+fn write_report(
+    form: ReportForm,
+    file: Option<(Whole, String)>,
+    outcome: &Supervised,
+) -> anyhow::Result<()> {
     let managed = match &outcome.report {
         Ok(bytes) => serde_json::from_slice(bytes).map_err(|why| why.to_string()),
         Err(why) => Err(why.to_string()),
@@ -299,11 +324,11 @@ fn write_report(form: ReportForm, file: Option<File>, outcome: &Supervised) -> a
     };
     let text = match form {
         ReportForm::Text => crate::out::shown(&report.text()),
-        ReportForm::Json => format!("{}\n", serde_json::to_string_pretty(&report)?),
+        ReportForm::Json => format!("{}\n", crate::out::json(&report)?),
     };
-    match file {
-        Some(mut file) => file.write_all(text.as_bytes()),
-        None => std::io::stderr().write_all(text.as_bytes()),
-    }
-    .context("cannot write the report")
+    let (written, name) = match file {
+        Some((file, name)) => (file.write(0o644, text.as_bytes()), format!(" to {name}")),
+        None => (std::io::stderr().write_all(text.as_bytes()), String::new()),
+    };
+    written.with_context(|| format!("cannot write the report{name}"))
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use symbiont_jobs::{Rules, Store};
 use symbiont_model::{Model, ModelError, Problem};
@@ -26,6 +27,8 @@ use crate::state_files::default_store;
 const SETTLES_EVERY: Duration = Duration::from_secs(1);
 /// How long a store may be in use by the guard of an earlier releaser.
 const TAKES_TURNS: Duration = Duration::from_secs(6);
+/// How long each command of Slurm is waited for where a user does so: one that is tried again by hand, if at all.
+const WAITED_FOR: Duration = Duration::from_secs(20);
 /// How often the daemons of nodes are asked.
 const ASKED_EVERY: Duration = Duration::from_secs(30);
 
@@ -51,7 +54,14 @@ fn release(args: &Slurm, store: &Path, decisions: DecisionLog) -> anyhow::Result
     for signal in heeded([SIGINT, SIGTERM]) {
         signal_hook::flag::register(signal, Arc::clone(&ends))?;
     }
+    for file in args.metrics.as_deref().into_iter().chain([decisions.path()]) {
+        let what = || format!("cannot write {}", file.display());
+        symbiont_safe_open::output::check(file).with_context(what)?;
+    }
     let mut commands = Commands::until(Arc::clone(&ends));
+    if args.once || args.dry_run {
+        commands = commands.named(WAITED_FOR, say_slow);
+    }
     check_names(args, &mut commands)?;
     let _lock = if args.dry_run { None } else { Some(StoreLock::of(store, TAKES_TURNS)?) };
     let _guard = if args.dry_run { None } else { Some(Guard::of(store)?) };
@@ -61,6 +71,14 @@ fn release(args: &Slurm, store: &Path, decisions: DecisionLog) -> anyhow::Result
     log.decisions(&releaser.finish(now_s()));
     log.troubles(&mut releaser);
     looked
+}
+
+/// Slurm's commands try again by themselves, and are silent meanwhile.
+fn say_slow(command: &str, limit: Duration) {
+    note!(
+        "symbiont: waits for {command}, which has not answered yet; {} s at most",
+        limit.as_secs()
+    );
 }
 
 /// Refuses a partition or a QOS that Slurm does not know.
@@ -175,14 +193,14 @@ fn now_s() -> f64 {
 fn why(args: &SlurmWhy, decisions: &DecisionLog) -> anyhow::Result<()> {
     let made = decisions.of(args.job)?;
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&made)?);
+        say!("{}", crate::out::json(&made)?);
         return Ok(());
     }
     made.iter().for_each(|decision| say!("{}", decision.text()));
     if !made.is_empty() {
         return Ok(());
     }
-    let queue = Commands::default().jobs()?;
+    let queue = Commands::default().named(WAITED_FOR, say_slow).jobs()?;
     say!("{}", explain_wait(args.job, &queue, now_s())?);
     Ok(())
 }

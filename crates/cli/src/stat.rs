@@ -2,6 +2,7 @@
 //! Steers nothing: it needs no journal and no lock, and runs next to a manager.
 
 mod account;
+mod output;
 mod plan;
 mod program;
 mod show;
@@ -9,7 +10,6 @@ mod tally;
 mod wanted;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ pub use show::short;
 use crate::args::Stat;
 use crate::signals::asking_to_end;
 use account::{Earlier, Subject, totals};
+use output::Output;
 use plan::Plan;
 use program::Program;
 use tally::Tally;
@@ -47,7 +48,7 @@ pub fn stat(args: &Stat) -> anyhow::Result<()> {
         anyhow::bail!("nothing can be counted here: {}", error.reason);
     }
     let plan = Plan::make(args, &support)?;
-    let output = output(args)?;
+    let output = Output::of(args)?;
     let stop = Stop::register()?;
     let mut program = match args.command.is_empty() {
         true => None,
@@ -117,7 +118,7 @@ struct Session {
     begin: Instant,
     /// When something was reported last, and the totals then.
     reported: (Duration, Earlier),
-    output: Box<dyn Write>,
+    output: Output,
     json: bool,
 }
 
@@ -147,34 +148,20 @@ impl Session {
         let account = subject.account(&self.tally, earlier, (at, over));
         self.reported = (at, totals(&self.tally));
         let text = if self.json {
-            serde_json::to_string(&account)? + "\n"
+            crate::out::json_line(&account)? + "\n"
         } else {
             let why = self.plan.why.as_deref();
             show::text(&account, &self.plan.catalogue, &self.plan.sections, why)
         };
-        match self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush()) {
-            // The reader has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-            written => written.context("cannot write what was counted"),
-        }
+        self.output.write(&text)
     }
 }
 
 /// A thread's name, as the kernel has it now.
 fn name(thread: ThreadId) -> String {
     let path = format!("/proc/{}/task/{}/comm", thread.process, thread.thread);
-    std::fs::read_to_string(path).map_or("?".to_owned(), |name| name.trim_end().to_owned())
-}
-
-fn output(args: &Stat) -> anyhow::Result<Box<dyn Write>> {
-    Ok(match &args.output {
-        Some(path) => {
-            let file = symbiont_safe_open::output::create(path);
-            Box::new(file.with_context(|| format!("cannot create {}", path.display()))?)
-        }
-        None if args.command.is_empty() => Box::new(io::stdout()),
-        None => Box::new(io::stderr()),
-    })
+    let name = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned();
+    std::fs::read(path).map_or("?".to_owned(), name)
 }
 
 /// Signals that ask to stop.

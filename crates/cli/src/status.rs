@@ -24,7 +24,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<()> {
     let Some(first) = pages.into_iter().next() else { anyhow::bail!("the daemon said nothing") };
     let status = Status { programs, ..first };
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&status)?);
+        say!("{}", crate::out::json(&status)?);
     } else {
         say_all!("{}", text(&status)?);
     }
@@ -39,7 +39,7 @@ pub fn why(args: &WhyArgs) -> anyhow::Result<()> {
     };
     let answer: Explanations = connect(&args.state)?.call(Request::Why { id }, &[])?;
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&answer)?);
+        say!("{}", crate::out::json(&answer)?);
         return Ok(());
     }
     say_all!("{}", why::text(&answer));
@@ -101,7 +101,7 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
             out,
             "{:>8} {:<20} {:>6} {:>7} {:>9} {:>9} {:<12} {slowdown:>9}",
             program.roots.first().copied().unwrap_or_default(),
-            shortened(&program.name, 20),
+            shortened(&clean(&program.name), 20),
             program.uid,
             program.threads,
             program.placed,
@@ -112,8 +112,8 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         let reason = Some(program.reason.clone()).filter(|reason| !reason.is_empty());
         let job = program.job.map(|job| format!("job {job}"));
         let words: Vec<String> = job.into_iter().chain(class).chain(reason).collect();
-        let quiet = program.quiet.as_ref().map(symbiont_daemon::quiet_words);
-        let waits = program.waits.as_ref().map(crate::quiet::waits_words);
+        let quiet = program.quiet.as_ref().map(|it| clean(&symbiont_daemon::quiet_words(it)));
+        let waits = crate::quiet::waiting_line(program);
         let words = Some(words.join("; ")).filter(|line| !line.is_empty());
         for line in words.into_iter().chain(quiet).chain(waits) {
             writeln!(out, "{:>8} {line}", "")?;

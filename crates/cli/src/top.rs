@@ -52,14 +52,31 @@ use clean::cut;
 use only::Only;
 use screen::Screen;
 use source::Source;
+pub use state::Fold;
 use state::{Effect, State};
 use terminal::{Happened, Session, is_plain};
+pub use view::help_of_keys;
 use view::{Parts, view};
 
 /// How often it is looked whether a signal has come.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// Columns of what is printed once, unless `COLUMNS` says otherwise: all that there is.
 const PRINTED: usize = 1000;
+
+/// Shall there be no colours, as the environment says?
+pub fn is_plain_here() -> bool {
+    let of = |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    is_plain(of("NO_COLOR").as_deref(), of("TERM").as_deref())
+}
+
+/// A snapshot, and what its filter left out.
+type Seen = (Snapshot, Option<String>);
+
+fn shown(before: Option<&Snapshot>, (now, left_out): Seen) -> Screen {
+    let mut screen = Screen::new(before, now);
+    screen.left_out = left_out;
+    screen
+}
 
 /// Shows until the user quits, or prints once.
 pub fn top(args: &Top) -> anyhow::Result<()> {
@@ -69,14 +86,14 @@ pub fn top(args: &Top) -> anyhow::Result<()> {
     }
     let mut source = Source::new(&args.state, Only::of(args)?)?;
     if args.json || args.once {
-        let before = source.look()?;
+        let (before, _) = source.look()?;
         std::thread::sleep(args.interval);
-        let screen = Screen::new(Some(&before), source.look()?);
+        let screen = shown(Some(&before), source.look()?);
         match args.json {
-            true => say!("{}", serde_json::to_string_pretty(&screen.now)?),
+            true => say!("{}", crate::out::json(&screen.now)?),
             false => {
                 let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-                say_all!("{}", text(&screen, columns.unwrap_or(PRINTED)));
+                say_all!("{}", text(&screen, args.fold, columns.unwrap_or(PRINTED)));
             }
         }
         return Ok(());
@@ -88,12 +105,13 @@ pub fn top(args: &Top) -> anyhow::Result<()> {
         "standard output is no terminal that can be drawn on: `symbiont top --once` (or --json) \
          prints once what this shows, `symbiont status` the programs"
     );
-    let no_color = std::env::var_os("NO_COLOR").map(|value| value.to_string_lossy().into_owned());
-    let state = State::new(match args.color {
-        clap::ColorChoice::Auto => is_plain(no_color.as_deref(), term.as_deref()),
+    let is_plain = match args.color {
+        clap::ColorChoice::Auto => is_plain_here(),
         clap::ColorChoice::Always => false,
         clap::ColorChoice::Never => true,
-    });
+    };
+    let mut state = State::new(is_plain);
+    state.fold = args.fold;
     let signal = Arc::new(AtomicUsize::new(0));
     for number in asking_to_end() {
         let value = usize::try_from(number).unwrap_or_default();
@@ -115,7 +133,7 @@ pub fn top(args: &Top) -> anyhow::Result<()> {
 fn looking(
     mut source: Source,
     interval: Duration,
-) -> anyhow::Result<Receiver<anyhow::Result<Snapshot>>> {
+) -> anyhow::Result<Receiver<anyhow::Result<Seen>>> {
     let (sender, receiver) = sync_channel(0);
     let look = move || {
         loop {
@@ -134,18 +152,18 @@ fn looking(
 
 fn run(
     mut state: State,
-    snapshots: &Receiver<anyhow::Result<Snapshot>>,
+    snapshots: &Receiver<anyhow::Result<Seen>>,
     signal: &AtomicUsize,
 ) -> anyhow::Result<()> {
     // Before the terminal is taken: errors are then seen.
-    let mut screen = Screen::new(None, snapshots.recv().context("the thread that looks ended")??);
+    let mut screen = shown(None, snapshots.recv().context("the thread that looks ended")??);
     let mut session = Session::begin()?;
     let mut stale = true;
     while signal.load(Ordering::Relaxed) == 0 {
         if !state.paused {
             match snapshots.try_recv() {
                 Ok(next) => {
-                    screen = Screen::new(Some(&screen.now), next?);
+                    screen = shown(Some(&screen.now), next?);
                     stale = true;
                 }
                 Err(TryRecvError::Empty) => {}
@@ -173,12 +191,12 @@ fn run(
 }
 
 /// What a terminal of this width would show if it had room for all lines.
-fn text(screen: &Screen, columns: usize) -> String {
+fn text(screen: &Screen, fold: Fold, columns: usize) -> String {
     let mut lines: Vec<String> = view::header_lines(screen, columns);
     lines.push(String::new());
     lines.extend(view::core_lines(screen, columns));
     lines.push(String::new());
-    lines.extend(view::table(screen, columns));
+    lines.extend(view::table(screen, fold, columns));
     if !screen.now.moves.is_empty() {
         lines.extend([String::new(), "MOVES".to_owned()]);
         lines.extend(view::move_lines(&screen.now.moves, columns));

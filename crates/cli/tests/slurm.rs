@@ -190,6 +190,29 @@ fn sigterm_ends_it_while_slurm_does_not_answer() {
 }
 
 #[test]
+fn a_command_that_is_waited_for_is_named() {
+    let fake = Fake::new(&[(1, MARK, MARK, "x")]);
+    fake.set("slow-squeue");
+    for options in [&["--dry-run"][..], &["--once"], &["why", "1"]] {
+        let mut command = fake.command(options);
+        if options[0] == "why" {
+            command = Command::new(env!("CARGO_BIN_EXE_symbiont"));
+            let path = format!("{}:{}", fake.0.path().display(), std::env::var("PATH").unwrap());
+            command.env("PATH", path).current_dir(fake.0.path()).env("XDG_STATE_HOME", ".");
+            command.args(["slurm"]).args(options);
+        }
+        let said = fs::File::create(fake.path("said")).unwrap();
+        let mut child = command.stdout(Stdio::null()).stderr(said).spawn().unwrap();
+        fake.await_("it is named", |fake| {
+            let said = fs::read_to_string(fake.path("said")).unwrap();
+            said.contains("symbiont: waits for squeue, which has not answered yet; 20 s at most")
+        });
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
 fn a_process_that_holds_the_output_of_squeue_is_not_waited_for() {
     let fake = Fake::new(&[(1, MARK, MARK, "x")]);
     fake.set("holds");

@@ -4,7 +4,8 @@ use symbiont_control::{ProgramSummary, SummaryReport};
 use symbiont_machine::ProgramId;
 use symbiont_topology::{CpuSet, Topology};
 use symbiont_wire::advice::{
-    Advice, CoRunner, CoRunners, CpuShare, Daemon, Gain, Machine, Others, Plan, Policy, Program,
+    Advice, AdvisedProgram, CoRunner, CoRunners, CpuShare, Daemon, Gain, Machine, Others, Plan,
+    Policy,
 };
 
 use super::account::{Account, Decided, Setting};
@@ -117,7 +118,7 @@ fn busy(
     seen: &ProgramSummary,
     job: &Job,
     cpus_used: f64,
-) -> Program {
+) -> AdvisedProgram {
     let id = ProgramId(seen.number);
     let ended = !account.living.contains(&id);
     let decided = account.programs.get(&id);
@@ -138,7 +139,7 @@ fn busy(
         }
     };
     let ready = seen.run_time_s + seen.wait_time_s;
-    Program {
+    AdvisedProgram {
         name: job.name.clone(),
         process: job.process,
         is_passing: job.is_passing,
@@ -168,11 +169,16 @@ fn is_change(plan: &Plan) -> bool {
 }
 
 /// Would the program be changed for more than a moment?
-fn is_changed(program: &Program) -> bool {
+fn is_changed(program: &AdvisedProgram) -> bool {
     program.plans.iter().filter(|plan| is_change(plan)).map(|plan| plan.share).sum::<f64>() >= LEAST
 }
 
-fn conclusion(account: &Account, policy: &Policy, programs: &[Program], busy_from: f64) -> String {
+fn conclusion(
+    account: &Account,
+    policy: &Policy,
+    programs: &[AdvisedProgram],
+    busy_from: f64,
+) -> String {
     let name = &policy.name;
     if account.watched().is_zero() {
         return "Nothing is known yet: it takes two looks; watch for longer.".to_owned();
@@ -203,7 +209,11 @@ fn conclusion(account: &Account, policy: &Policy, programs: &[Program], busy_fro
 }
 
 /// What a user types to have it so.
-fn commands(known: &Circumstances<'_>, policy: &Policy, programs: &[Program]) -> Vec<String> {
+fn commands(
+    known: &Circumstances<'_>,
+    policy: &Policy,
+    programs: &[AdvisedProgram],
+) -> Vec<String> {
     // A shell that came meanwhile has ended when the user has read this.
     let pids: Vec<String> = programs
         .iter()

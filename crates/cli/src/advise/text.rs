@@ -1,7 +1,7 @@
 //! Advice for people, in lines of at most 80 columns.
 
 use symbiont_topology::counted;
-use symbiont_wire::advice::{Advice, CoRunners, Plan, Program};
+use symbiont_wire::advice::{Advice, AdvisedProgram, CoRunners, Plan};
 
 use super::advice::LEAST;
 use crate::explain::percent;
@@ -56,7 +56,7 @@ pub fn text(advice: &Advice) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-fn program_lines(program: &Program, smt: bool) -> Vec<String> {
+fn program_lines(program: &AdvisedProgram, smt: bool) -> Vec<String> {
     let threads = match program.threads {
         0 | 1 => "1 thread".to_owned(),
         most => format!("{most} threads at once"),
@@ -139,7 +139,7 @@ fn co_runners(co_runners: &CoRunners, own: u32) -> String {
 }
 
 fn gain(advice: &Advice) -> Vec<String> {
-    let ready = |program: &Program| program.run_time_s + program.wait_time_s;
+    let ready = |program: &AdvisedProgram| program.run_time_s + program.wait_time_s;
     let name = &advice.policy.name;
     let text = match (&advice.gain, advice.changes) {
         (Some(gain), _) => {

@@ -53,7 +53,7 @@ pub struct Batch {
     pub file: Option<PathBuf>,
     /// What is run for each line or argument; {} is put in at its end if it is nowhere
     #[arg(last = true, value_name = "COMMAND")]
-    pub template: Vec<String>,
+    pub template: Vec<OsString>,
     /// Jobs that run at a time, or the share of the CPUs, e.g. 50%; 0: as many as possible
     /// [default: one for each CPU]
     #[arg(
@@ -63,7 +63,8 @@ pub struct Batch {
         visible_alias = "at-once",
         value_name = "JOBS",
         default_value = "100%",
-        hide_default_value = true
+        hide_default_value = true,
+        allow_negative_numbers = true
     )]
     pub jobs: AtOnce,
     /// Run a job that fails so many times in all
@@ -79,9 +80,16 @@ pub struct Batch {
     /// Print nothing, unless a job fails: then a summary at the end
     #[arg(short, long)]
     pub quiet: bool,
-    /// Show on the terminal how far the batch is and how long it still takes
+    /// Say which manager manages the jobs, and of each job when it starts and ends, with a bar as well
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Show on the terminal how far the batch is and how long it still takes, in place of what starts and what ends
+    /// well; with --output there is such a bar anyhow
     #[arg(long)]
     pub bar: bool,
+    /// When failures have a colour; auto: on a terminal that has colours, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: clap::ColorChoice,
     /// Write a line for each job that has ended to FILE, in the columns of GNU parallel; with --resume, add them
     #[arg(long, value_name = "FILE")]
     pub joblog: Option<PathBuf>,
@@ -197,12 +205,18 @@ pub enum Order {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     #[test]
     fn jobs_at_a_time_are_a_number_or_a_share_of_the_cpus() {
         let slots = |text: &str| text.parse::<AtOnce>().map(|at_once| at_once.slots(8));
         assert_eq!((slots("3"), slots("50%"), slots("1%")), (Ok(3), Ok(4), Ok(1)));
+        // Else the tip would be to write it behind --, where it is a command.
+        let minus = crate::args::Cli::try_parse_from(["symbiont", "batch", "-j", "-1", "x"]);
+        let minus = minus.unwrap_err().to_string();
+        assert!(minus.contains("a number up to 4096") && !minus.contains("tip:"), "{minus}");
         assert!(["+1", "+50%", "-1"].iter().all(|text| slots(text).is_err()));
         assert_eq!((slots("0"), slots("200%")), (Ok(MOST_AT_ONCE), Ok(16)));
         for wrong in ["", "-1", "x", "5000", "0%", "%"] {

@@ -7,6 +7,8 @@ use clap::Args;
 use symbiont_machine::Class;
 
 use super::{Narrow, Parameters, State, parse_delay};
+use crate::top::Fold;
+use crate::top::clean::is_shown;
 
 /// Run the daemon that manages the programs of this machine
 ///
@@ -68,8 +70,8 @@ Examples:
 pub struct Attach {
     #[command(flatten)]
     pub processes: Processes,
-    /// Name that `status` shows [default: the first process's]
-    #[arg(long, value_name = "NAME")]
+    /// Name that `status` shows [default: the first process's, and how many more there are]
+    #[arg(long, value_name = "NAME", value_parser = program_name)]
     pub name: Option<String>,
     /// What they are run for: latency, batch, normal, or alone for measuring [default: normal]
     #[arg(long, value_name = "CLASS")]
@@ -95,6 +97,20 @@ fn number(text: &str) -> Result<u32, &'static str> {
     text.parse().map_err(|_| "not the number of a process or a thread")
 }
 
+/// A name that a line of a table and of a log can hold.
+fn program_name(text: &str) -> Result<String, String> {
+    /// Characters, as the daemon keeps them.
+    const MOST: usize = 256;
+    match text.chars().count() {
+        0 => Err("a name has at least one character".to_owned()),
+        count if count > MOST => Err(format!("a name has no more than {MOST} characters")),
+        _ if !text.chars().all(is_shown) => {
+            Err("a name has no control characters, nor such as are not seen".to_owned())
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// Names processes.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
@@ -102,7 +118,7 @@ pub struct Processes {
     /// Number of a process; repeatable
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = number)]
     pub pids: Vec<u32>,
-    /// All processes of the cgroups of this path below /sys/fs/cgroup, and of those within them; `*`
+    /// All processes of the cgroups of this path, as /proc/PID/cgroup shows it, and of those within them; `*`
     /// stands for any characters but `/`, `**` for any folders
     #[arg(long, value_name = "GLOB")]
     pub cgroup: Option<String>,
@@ -155,14 +171,7 @@ pub struct WhyArgs {
 /// shows the keys. A user sees own programs, root all. Where no daemon runs, it watches the threads of
 /// your processes by itself, as root of all. Changes nothing.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  symbiont top
-  symbiont top --once | head -20
-  symbiont top --json --interval 5s
-
-Environment:
-  NO_COLOR    if set and not empty, no colours are used")]
+#[command(after_help = crate::top::help_of_keys())]
 pub struct Top {
     /// Print once as text, as wide as COLUMNS says [default: as wide as it is], and exit
     #[arg(long)]
@@ -180,6 +189,9 @@ pub struct Top {
     /// When there are colours; auto: where the terminal has them, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: clap::ColorChoice,
+    /// What a row of the list stands for, until the key f
+    #[arg(long, value_enum, value_name = "ROWS", default_value_t = Fold::Threads)]
+    pub fold: Fold,
     /// Only threads of these processes, separated by commas
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
     pub pids: Vec<u32>,
@@ -198,4 +210,18 @@ pub struct Top {
 pub struct Reload {
     #[command(flatten)]
     pub state: State,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_bounded_and_a_line() {
+        assert_eq!(program_name("größe 1"), Ok("größe 1".to_owned()));
+        assert!(program_name(&"x".repeat(256)).is_ok());
+        for wrong in ["", "a\nb", "\u{1b}[31m", "\u{202e}x", &"x".repeat(257)] {
+            assert!(program_name(wrong).is_err(), "{wrong:?}");
+        }
+    }
 }

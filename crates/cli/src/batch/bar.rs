@@ -3,6 +3,10 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
+use clap::ColorChoice;
+
+use crate::top::is_plain_here;
+
 /// How far it is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Standing {
@@ -67,27 +71,74 @@ fn clock(time_s: f64) -> String {
     }
 }
 
-/// Standard error, with a bar in its last line where it is a terminal and one is asked for.
+/// What the user wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// A bar; where jobs write to files, there is one anyhow.
+    pub bar: bool,
+    /// Do jobs write to files, and not to the terminal, where their lines would mix with a bar?
+    pub is_kept: bool,
+    /// Nothing at all.
+    pub quiet: bool,
+    /// Each start and each end.
+    pub verbose: bool,
+    /// When there are colours.
+    pub color: ColorChoice,
+}
+
+/// Standard error: where it is a terminal, with a bar in its last line, or the time that is left in each line.
 #[derive(Debug)]
 pub struct Screen {
-    has_bar: bool,
-    is_quiet: bool,
+    wanted: Wanted,
+    is_terminal: bool,
+    has_colours: bool,
 }
 
 impl Screen {
-    /// With a bar, if that is possible.
-    pub fn new(bar: bool, is_quiet: bool) -> Self {
-        Self { has_bar: bar && std::io::stderr().is_terminal(), is_quiet }
+    /// As far as standard error is a terminal.
+    pub fn new(wanted: Wanted) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let has_colours = match wanted.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => is_terminal && !is_plain_here(),
+        };
+        Self { wanted, is_terminal, has_colours }
     }
 
     /// Is there a bar?
     pub fn has_bar(&self) -> bool {
-        self.has_bar
+        let Wanted { bar, is_kept, quiet, .. } = self.wanted;
+        self.is_terminal && (bar || (is_kept && !quiet))
+    }
+
+    /// Is each start and each good end a line?
+    pub fn has_all(&self) -> bool {
+        self.wanted.verbose || !self.has_bar()
+    }
+
+    /// How far a start is: the number of the job, on a terminal with the time that is left.
+    pub fn count(&self, place: usize, total: usize, left_s: Option<f64>) -> String {
+        match left_s.filter(|_| self.is_terminal) {
+            Some(left_s) => format!("[{place}/{total}, {} left]", clock(left_s)),
+            None => format!("[{place}/{total}]"),
+        }
+    }
+
+    /// Writes a line about a failure.
+    pub fn say_failed(&self, line: &str) {
+        if !self.has_colours || self.wanted.quiet {
+            return self.say(line);
+        }
+        self.end();
+        let line = format!("\x1b[31m{}\x1b[0m\n", crate::out::shown(line));
+        // Where the terminal is gone there is nothing to show.
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }
 
     /// Writes a line above the bar.
     pub fn say(&self, line: &str) {
-        if self.is_quiet {
+        if self.wanted.quiet {
             return;
         }
         // The line of the bar is cleared.
@@ -97,7 +148,7 @@ impl Screen {
 
     /// Writes the bar.
     pub fn show(&self, standing: &Standing) {
-        if self.has_bar {
+        if self.has_bar() {
             let width = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns));
             let line = format!("\r\x1b[K{}", text(standing, width));
             // Where the terminal is gone there is nothing to show.
@@ -107,7 +158,7 @@ impl Screen {
 
     /// Removes the bar.
     pub fn end(&self) {
-        if self.has_bar {
+        if self.has_bar() {
             let _ = std::io::stderr().write_all(b"\r\x1b[K");
         }
     }

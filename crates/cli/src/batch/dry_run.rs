@@ -33,7 +33,7 @@ pub fn text(schedule: &Schedule, jobs: &BTreeMap<usize, Job>, mut waiting: Vec<W
             };
             let job = waiting.remove(place);
             let length_s = schedule.expected_s(&job).unwrap_or(average) * start.slowdown;
-            let command = jobs.get(&job.number).map_or("", |job| job.line.command.as_str());
+            let command = jobs.get(&job.number).map_or("".into(), |job| job.line.text());
             // Writing to a string does not fail.
             let _ = writeln!(
                 text,

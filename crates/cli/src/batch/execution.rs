@@ -14,7 +14,7 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use symbiont_jobs::{Account, Identity, Observations, Run, Store};
+use symbiont_jobs::{Account, CompletedRun, Identity, Observations, Store};
 
 use super::Job;
 use super::bar::{Expected, Screen, Standing, left_s};
@@ -133,7 +133,7 @@ impl Execution {
     /// Waits also for a job that an earlier batch has started.
     pub fn join(&mut self, number: usize, survivor: Survivor) {
         let Some(job) = self.jobs.get(&number) else { return };
-        let (pid, command) = (survivor.process.pid, &job.line.command);
+        let (pid, command) = (survivor.process.pid, job.line.text());
         self.screen.say(&format!("symbiont: line {number} still runs (process {pid}): {command}"));
         let now_s = self.begin.elapsed().as_secs_f64();
         self.account.start(number as u64, &job.identity.key, now_s);
@@ -244,14 +244,17 @@ impl Execution {
         self.account.start(*number as u64, &job.identity.key, now_s);
         let running = Running { started_s: now_s, reason: reason.clone(), is_watched: true };
         self.running.insert(*number, running);
-        let command = &line.command;
         match started {
-            Ok(()) if self.screen.has_bar() => {}
-            Ok(()) => self.screen.say(&format!(
-                "symbiont: [{place}/{total}] starts line {number}: {command}: {reason}"
-            )),
+            Ok(()) if !self.screen.has_all() => {}
+            Ok(()) => {
+                let count = self.screen.count(place, total, self.standing().left_s);
+                let command = line.text();
+                let said = format!("symbiont: {count} starts line {number}: {command}: {reason}");
+                self.screen.say(&said);
+            }
             Err(error) => {
-                self.screen.say(&format!("symbiont: line {number} cannot be started: {error}"));
+                self.screen
+                    .say_failed(&format!("symbiont: line {number} cannot be started: {error}"));
                 self.end(*number, &Ended::at_once(126));
             }
         }
@@ -277,14 +280,17 @@ impl Execution {
         let (tries, retries) = (self.tries.get(&number).copied().unwrap_or(1), self.rules.retries);
         let is_well = ended.is_well();
         let is_tried_again = !is_well && tries < retries && !self.is_ending();
-        if !(is_well && self.screen.has_bar()) {
+        if !is_well || self.screen.has_all() {
             let again = match is_tried_again {
                 true => format!("; it is tried again ({} of {retries})", tries + 1),
                 false => String::new(),
             };
             let words = words(exit_code, timed_out);
-            self.screen
-                .say(&format!("symbiont: line {number} {words} after {elapsed_s:.1} s{again}"));
+            let line = format!("symbiont: line {number} {words} after {elapsed_s:.1} s{again}");
+            match is_well {
+                true => self.screen.say(&line),
+                false => self.screen.say_failed(&line),
+            }
         }
         self.summary.cpu_s += cpu_s;
         if is_tried_again {
@@ -293,7 +299,7 @@ impl Execution {
         }
         if let Some(log) = &mut self.log {
             let began_s = since_1970().as_secs_f64() - elapsed_s;
-            if let Some(said) = log.add(number, began_s, ended, &job.line.command) {
+            if let Some(said) = log.add(number, began_s, ended, &job.line.text()) {
                 self.screen.say(&format!("symbiont: {said}"));
             }
         }
@@ -302,7 +308,7 @@ impl Execution {
         if is_well && running.is_watched {
             let (ended_s, co_runners) = (since_1970().as_secs(), ran.co_runners);
             let (work, error_s, cpu_s) = (job.work, START_S, Some(cpu_s));
-            let run = Run { ended_s, work, elapsed_s, error_s, cpu_s, co_runners };
+            let run = CompletedRun { ended_s, work, elapsed_s, error_s, cpu_s, co_runners };
             let Identity { key, name } = &job.identity;
             let State { store, cores, .. } = &mut self.state;
             let update = |known: &mut Observations| {
@@ -322,7 +328,7 @@ impl Execution {
         self.failed += usize::from(!is_well);
         self.summary.jobs.push(JobSummary {
             line: number,
-            command: job.line.command.clone(),
+            command: job.line.text().into_owned(),
             exit_code,
             timed_out,
             tries,

@@ -26,9 +26,9 @@
 //! - A file of another user is refused (`a_file_of_another_user_is_refused`).
 //! - A begin that cannot be written leaves no trace (`a_begin_that_cannot_be_written_leaves_no_trace`).
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,7 @@ use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use symbiont_linux::ProcessBirth;
+use symbiont_safe_open::output;
 
 use super::record::{self, BLOCK, Begun, Ended, JobProcesses, JobRecord};
 
@@ -69,9 +70,8 @@ impl Progress {
     /// Opens and locks a file, which is made if missing.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         let what = || format!("cannot note progress in {}", path.display());
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).read(true).mode(0o600);
-        let mut file = options.open(path).with_context(|| format!("{}; {OTHER}", what()))?;
+        let file = output::update(path, 0o600);
+        let mut file = file.with_context(|| format!("{}; {OTHER}", what()))?;
         let data = file.metadata().with_context(what)?;
         anyhow::ensure!(data.is_file(), "{}: not a file; {OTHER}", what());
         let is_ours = data.uid() == rustix::process::geteuid().as_raw();

@@ -1,6 +1,7 @@
 //! Jobs as processes: starts a keeper for each, waits for their ends, passes signals on.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -16,6 +17,7 @@ use symbiont_daemon::Client;
 use symbiont_jobs::Identity;
 use symbiont_linux::launch::by_fork;
 use symbiont_linux::{has_ended, reap};
+use symbiont_safe_open::output;
 
 use super::bells::Bells;
 use super::line::Line;
@@ -31,7 +33,7 @@ pub struct Surroundings {
     /// Where a daemon may listen.
     sockets: Vec<PathBuf>,
     /// Options of `symbiont run` where one does.
-    options: Vec<String>,
+    options: Vec<OsString>,
     output: Option<PathBuf>,
     timeout: Option<Duration>,
     /// Names of output files that are kept as they are.
@@ -48,10 +50,10 @@ impl Surroundings {
     pub fn new(args: &Batch, names: BTreeSet<String>) -> anyhow::Result<Self> {
         let mut options = Vec::new();
         if let Some(class) = args.class {
-            options.extend(["--class".to_owned(), class.to_string()]);
+            options.extend(["--class".into(), class.to_string().into()]);
         }
         if let Some(dir) = args.state.given()? {
-            options.extend(["--state-dir".to_owned(), dir.to_string_lossy().into_owned()]);
+            options.extend(["--state-dir".into(), dir.into_os_string()]);
         }
         if let Some(dir) = &args.output {
             std::fs::create_dir_all(dir)
@@ -90,7 +92,7 @@ impl Surroundings {
     pub fn output(&self, line: &Line) -> io::Result<Option<[File; 2]>> {
         let Some(dir) = &self.output else { return Ok(None) };
         let name = self.name(line.number);
-        let file = |kind: &str| File::create(dir.join(format!("{name}.{kind}")));
+        let file = |kind: &str| output::create(&dir.join(format!("{name}.{kind}")));
         Ok(Some([file("out")?, file("err")?]))
     }
 
@@ -119,7 +121,7 @@ impl Surroundings {
             }
             keeper.arg(format!("--identity={}", program.key.digest)).arg("--");
         }
-        keeper.args(["sh", "-c", &line.command]);
+        keeper.args(["sh", "-c"]).arg(&line.command);
         Ok(keeper)
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use symbiont_jobs::{
-    BatchJob, CombinedPredictor, Flat, Numbering, Observations, Program, ProgramKey, Reason,
+    BatchJob, CombinedPredictor, Flat, Numbering, Observations, ProgramKey, ProgramNumber, Reason,
     Release, SharedCores, choose_of_batch, learn,
 };
 
@@ -78,7 +78,8 @@ impl Schedule {
     /// The jobs to start while these run.
     pub fn next(&self, waiting: &[Waiting], running: &[ProgramKey]) -> Vec<Start> {
         let mut numbering = Numbering::default();
-        let programs: Vec<Program> = running.iter().map(|key| numbering.number(key)).collect();
+        let programs: Vec<ProgramNumber> =
+            running.iter().map(|key| numbering.number(key)).collect();
         let job = |job: &Waiting| BatchJob {
             id: job.number as u64,
             program: numbering.number(&job.key),
@@ -119,7 +120,7 @@ impl Schedule {
         Start { number, slowdown: release.slowdown, reason }
     }
 
-    fn names(&self, programs: &[Program], numbering: &Numbering) -> String {
+    fn names(&self, programs: &[ProgramNumber], numbering: &Numbering) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for program in programs {
             let name = numbering.key(*program).and_then(|key| self.names.get(key));
@@ -136,7 +137,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_jobs::{NextTo, Run};
+    use symbiont_jobs::{CompletedRun, NextTo};
 
     use super::*;
 
@@ -155,7 +156,7 @@ mod tests {
         for (at, (program, other, elapsed_s)) in (0..).zip(pairs.repeat(3)) {
             let co_runners = vec![(key(other), 1.0)];
             let (error_s, cpu_s) = (0.0, Some(elapsed_s));
-            let run = Run { ended_s: at, work: 1, elapsed_s, error_s, cpu_s, co_runners };
+            let run = CompletedRun { ended_s: at, work: 1, elapsed_s, error_s, cpu_s, co_runners };
             all.add_run(&key(program), program, run);
         }
         all
@@ -206,7 +207,7 @@ mod tests {
     #[test]
     fn a_job_as_long_as_the_rest_starts_at_once() {
         let mut known = known();
-        let run = Run {
+        let run = CompletedRun {
             ended_s: 99,
             work: 1,
             elapsed_s: 90.0,

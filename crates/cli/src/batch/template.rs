@@ -10,6 +10,9 @@
 //! - The shell reads a quoted argument as it was (`the_shell_reads_a_quoted_argument_as_it_was`).
 //! - Parts of arguments are those of GNU parallel (`parts_are_those_of_gnu_parallel`).
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
 use super::line::Line;
 
 /// What stands between a template and its arguments.
@@ -17,12 +20,12 @@ const ARGUMENTS: &str = ":::";
 /// Of GNU parallel, but not known here.
 const UNKNOWN: [&str; 4] = ["{%}", "{=", "{1", "{2"];
 
-/// A template and its arguments, if they are given with it.
+/// A template and its arguments, if they are given with it: any bytes, as names of files may hold them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    text: String,
+    text: Vec<u8>,
     /// Those of the command line.
-    pub arguments: Option<Vec<String>>,
+    pub arguments: Option<Vec<OsString>>,
 }
 
 /// A part of an argument.
@@ -47,44 +50,45 @@ const PARTS: [(&str, Part); 6] = [
 
 impl Template {
     /// From the words of the command line.
-    pub fn new(words: &[String]) -> anyhow::Result<Self> {
+    pub fn new(words: &[OsString]) -> anyhow::Result<Self> {
         let mut halves = words.splitn(2, |word| word == ARGUMENTS);
         let (template, arguments) = (halves.next().unwrap_or_default(), halves.next());
         for word in arguments.into_iter().flatten().chain(template) {
             anyhow::ensure!(
-                !word.starts_with(ARGUMENTS),
-                "'{word}': one list of arguments is taken, after one {ARGUMENTS}"
+                !word.as_bytes().starts_with(ARGUMENTS.as_bytes()),
+                "'{}': one list of arguments is taken, after one {ARGUMENTS}",
+                word.to_string_lossy()
             );
         }
-        let text = template.join(" ");
+        let text = template.join(OsStr::new(" ")).into_vec();
         for unknown in UNKNOWN {
             anyhow::ensure!(
-                !text.contains(unknown),
+                !contains(&text, unknown),
                 "the replacement string {unknown} is not known here; known are {{}} {{.}} {{/}} {{//}} {{/.}} {{#}}"
             );
         }
-        Ok(Self { text, arguments: arguments.map(<[String]>::to_vec) })
+        Ok(Self { text, arguments: arguments.map(<[OsString]>::to_vec) })
     }
 
     /// The command for an argument, which has this number from 1.
-    pub fn command(&self, argument: &str, number: usize) -> String {
-        let text = match self.text.as_str() {
-            "" => "{}".to_owned(),
-            text if PARTS.iter().any(|(name, _)| text.contains(name)) => text.to_owned(),
-            text => format!("{text} {{}}"),
+    pub fn command(&self, argument: &[u8], number: usize) -> Vec<u8> {
+        let text = match self.text.as_slice() {
+            [] => b"{}".to_vec(),
+            text if PARTS.iter().any(|(name, _)| contains(text, name)) => text.to_vec(),
+            text => [text, b" {}"].concat(),
         };
-        let is_quoted = !PARTS.iter().any(|(name, _)| text.starts_with(name));
-        let (mut command, mut rest) = (String::new(), text.as_str());
-        while let Some(next) = rest.chars().next() {
-            match PARTS.iter().find(|(name, _)| rest.starts_with(name)) {
+        let is_quoted = !PARTS.iter().any(|(name, _)| text.starts_with(name.as_bytes()));
+        let (mut command, mut rest) = (Vec::new(), text.as_slice());
+        while let Some((next, others)) = rest.split_first() {
+            match PARTS.iter().find(|(name, _)| rest.starts_with(name.as_bytes())) {
                 Some((name, part)) => {
                     let part = part.of(argument, number);
-                    command += &if is_quoted { quoted(&part) } else { part };
+                    command.extend(if is_quoted { quoted(part) } else { part });
                     rest = rest.get(name.len()..).unwrap_or_default();
                 }
                 None => {
-                    command.push(next);
-                    rest = rest.get(next.len_utf8()..).unwrap_or_default();
+                    command.push(*next);
+                    rest = others;
                 }
             }
         }
@@ -92,41 +96,59 @@ impl Template {
     }
 
     /// The commands for arguments.
-    pub fn lines<'a>(&self, arguments: impl Iterator<Item = &'a str>) -> Vec<Line> {
-        let line = |(number, argument)| Line { number, command: self.command(argument, number) };
+    pub fn lines<'a>(&self, arguments: impl Iterator<Item = &'a [u8]>) -> Vec<Line> {
+        let line = |(number, argument)| Line::new(number, &self.command(argument, number));
         (1..).zip(arguments).map(line).collect()
     }
 }
 
+fn contains(text: &[u8], part: &str) -> bool {
+    text.windows(part.len()).any(|window| window == part.as_bytes())
+}
+
+/// What is before and behind the last of these bytes.
+fn split_at_last(text: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
+    let at = text.iter().rposition(|other| *other == byte)?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
+}
+
 impl Part {
-    fn of(self, argument: &str, number: usize) -> String {
-        let (folder, name) = match argument.rsplit_once('/') {
-            Some(("", name)) => ("/", name),
+    fn of(self, argument: &[u8], number: usize) -> Vec<u8> {
+        let (folder, name) = match split_at_last(argument, b'/') {
+            Some((b"", name)) => (&b"/"[..], name),
             Some((folder, name)) => (folder, name),
-            None => (".", argument),
+            None => (&b"."[..], argument),
         };
-        let without = |text: &str| match text.rsplit_once('.') {
-            Some((stem, end)) if !end.is_empty() && !end.contains('/') => stem.to_owned(),
-            _ => text.to_owned(),
+        let without = |text: &[u8]| match split_at_last(text, b'.') {
+            Some((stem, end)) if !end.is_empty() && !end.contains(&b'/') => stem.to_vec(),
+            _ => text.to_vec(),
         };
         match self {
-            Self::All => argument.to_owned(),
+            Self::All => argument.to_vec(),
             Self::WithoutExtension => without(argument),
-            Self::Name => name.to_owned(),
-            Self::Folder => folder.to_owned(),
+            Self::Name => name.to_vec(),
+            Self::Folder => folder.to_vec(),
             Self::NameWithoutExtension => without(name),
-            Self::Number => number.to_string(),
+            Self::Number => number.to_string().into(),
         }
     }
 }
 
 /// As one word of the shell.
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.+/".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r#"'"'"'"#)),
+fn quoted(text: Vec<u8>) -> Vec<u8> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.+/".contains(byte);
+    if !text.is_empty() && text.iter().all(is_plain) {
+        return text;
     }
+    let mut word = vec![b'\''];
+    for byte in text {
+        match byte {
+            b'\'' => word.extend(br#"'"'"'"#),
+            byte => word.push(byte),
+        }
+    }
+    word.push(b'\'');
+    word
 }
 
 #[cfg(test)]
@@ -138,12 +160,16 @@ mod tests {
     use super::*;
 
     fn template(words: &[&str]) -> Template {
-        Template::new(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).unwrap()
+        Template::new(&words.iter().map(Into::into).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn command(words: &[&str], argument: &str, number: usize) -> String {
+        String::from_utf8(template(words).command(argument.as_bytes(), number)).unwrap()
     }
 
     #[test]
     fn parts_are_those_of_gnu_parallel() {
-        let all = template(&["echo", "{.} {/} {//} {/.} {#}"]);
+        let all = &["echo", "{.} {/} {//} {/.} {#}"];
         for (number, argument, want) in [
             (1, "a b/.c", "echo 'a b/' .c 'a b' '' 1"),
             (2, "x.tar.gz", "echo x.tar x.tar.gz . x.tar 2"),
@@ -151,29 +177,28 @@ mod tests {
             (4, "a.b/c", "echo a.b/c c a.b c 4"),
             (5, "", "echo '' '' . '' 5"),
         ] {
-            assert_eq!(all.command(argument, number), want);
+            assert_eq!(command(all, argument, number), want);
         }
     }
 
     #[test]
     fn arguments_are_quoted_unless_they_are_the_command() {
-        assert_eq!(template(&["gzip", "-9"]).command("it's", 1), r#"gzip -9 'it'"'"'s'"#);
-        assert_eq!(template(&["a <{} >{.}"]).command("b.c", 1), "a <b.c >b");
-        assert_eq!(template(&["{}", "x", "{.}"]).command("a b.c", 1), "a b.c x a b");
-        assert_eq!(template(&[]).command("gzip a", 1), "gzip a");
+        assert_eq!(command(&["gzip", "-9"], "it's", 1), r#"gzip -9 'it'"'"'s'"#);
+        assert_eq!(command(&["a <{} >{.}"], "b.c", 1), "a <b.c >b");
+        assert_eq!(command(&["{}", "x", "{.}"], "a b.c", 1), "a b.c x a b");
+        assert_eq!(command(&[], "gzip a", 1), "gzip a");
     }
 
     #[test]
     fn arguments_follow_three_colons() {
         let given = template(&["gzip", "{}", ":::", "a", "b c"]);
         let commands: Vec<_> = given.arguments.clone().unwrap();
-        let commands = given.lines(commands.iter().map(String::as_str));
-        let line = |number, command: &str| Line { number, command: command.to_owned() };
-        assert_eq!(commands, [line(1, "gzip a"), line(2, "gzip 'b c'")]);
+        let commands = given.lines(commands.iter().map(|one| one.as_bytes()));
+        assert_eq!(commands, [Line::new(1, b"gzip a"), Line::new(2, b"gzip 'b c'")]);
         assert_eq!(template(&["gzip"]).arguments, None);
         for wrong in [&["x", ":::", "a", ":::", "b"][..], &["x", "::::", "a"], &["x {%}"], &["{1}"]]
         {
-            let words: Vec<String> = wrong.iter().map(|word| (*word).to_owned()).collect();
+            let words: Vec<OsString> = wrong.iter().map(Into::into).collect();
             assert!(Template::new(&words).is_err(), "{wrong:?}");
         }
     }
@@ -181,10 +206,14 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn the_shell_reads_a_quoted_argument_as_it_was(argument in "[^\0]*") {
+        fn the_shell_reads_a_quoted_argument_as_it_was(
+            text in "[^\0]*",
+            bytes in proptest::collection::vec(1_u8.., 0..16),
+        ) {
+            let argument = [text.into_bytes(), bytes].concat();
             let command = template(&["printf", "%s", "{}"]).command(&argument, 1);
-            let output = Command::new("sh").args(["-c", &command]).output().unwrap();
-            prop_assert_eq!(output.stdout, argument.as_bytes());
+            let output = Command::new("sh").arg("-c").arg(OsStr::from_bytes(&command)).output();
+            prop_assert_eq!(output.unwrap().stdout, argument);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `symbiont bench COMMAND…`: a user's own programs under several policies.
 
+use std::process::{Command, Stdio};
+
 use symbiont_campaign::Repeats;
 use symbiont_experiments_host::bench::{self, BASELINE, BenchOptions};
 use symbiont_report::Report;
@@ -20,6 +22,7 @@ pub fn run(args: &Compare, progress: &mut Terminal) -> anyhow::Result<Report> {
             socket.display()
         );
     }
+    args.commands.iter().try_for_each(|command| check(command))?;
     let mut contenders = vec![BASELINE.to_owned()];
     for policy in &args.policies {
         let policy = policy.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -46,4 +49,36 @@ pub fn run(args: &Compare, progress: &mut Terminal) -> anyhow::Result<Report> {
         output: args.output.clone(),
     };
     Ok(bench::bench(&options, progress)?)
+}
+
+/// A word alone that the shell does not know was meant as an experiment, or is mistyped.
+fn check(command: &str) -> anyhow::Result<()> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if command.is_empty() || !command.chars().all(is_word) {
+        return Ok(());
+    }
+    let mut known = Command::new("sh");
+    known.args(["-c", "command -v -- \"$1\"", "sh", command]).stdin(Stdio::null());
+    let found = known.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_unknown = found.is_ok_and(|status| !status.success());
+    anyhow::ensure!(
+        !is_unknown,
+        "there is neither an experiment nor a program '{command}'; experiments are pairs, phases, latency and \
+         openmp (see symbiont bench --help)"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_neither_experiment_nor_program_is_refused() {
+        let refused = check("seniority").unwrap_err().to_string();
+        assert!(refused.contains("neither an experiment nor a program 'seniority'"), "{refused}");
+        for fine in ["true", "sh", "xz -9 a", "./missing", "X=1 true", ""] {
+            assert!(check(fine).is_ok(), "{fine}");
+        }
+    }
 }

@@ -71,7 +71,7 @@ pub fn phases(args: &AnalyzePhases) -> anyhow::Result<()> {
     let rows = states.iter().map(row).collect::<anyhow::Result<_>>()?;
     let analysis = Analysis { cores: cores.speeds().to_vec(), rows };
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&analysis)?);
+        say!("{}", crate::out::json(&analysis)?);
     } else {
         say!("{}", analysis.text());
     }

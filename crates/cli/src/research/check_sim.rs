@@ -141,7 +141,7 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
         checked,
     };
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&found)?);
+        say!("{}", crate::out::json(&found)?);
     } else {
         show(&found);
     }

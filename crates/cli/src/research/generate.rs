@@ -31,7 +31,7 @@ pub fn completions(folder: &Path) -> anyhow::Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish] {
         let path = generate_to(shell, &mut command, "symbiont", folder).with_context(what)?;
         let script = fs::read_to_string(&path).with_context(what)?;
-        fs::write(&path, with_units(shell, &script)).with_context(what)?;
+        fs::write(&path, with_pids(shell, &with_units(shell, &script))).with_context(what)?;
     }
     Ok(())
 }
@@ -84,6 +84,30 @@ fn with_units(shell: Shell, script: &str) -> String {
                 false => line.to_owned(),
             };
             script.lines().map(|line| with_units(line) + "\n").collect()
+        }
+        _ => script.to_owned(),
+    }
+}
+
+/// Has a script complete numbers of processes, where it would offer files.
+fn with_pids(shell: Shell, script: &str) -> String {
+    match shell {
+        Shell::Bash => ["--pid", "-p"].iter().fold(script.to_owned(), |script, option| {
+            let reply = |of: &str| {
+                format!("{option})\n                    COMPREPLY=($(compgen {of} \"${{cur}}\"))")
+            };
+            script.replace(&reply("-f"), &reply("-W \"$(cd /proc && echo [0-9]*)\" --"))
+        }),
+        Shell::Zsh => script.replace(":PID:_default'", ":PID:_pids'"),
+        Shell::Fish => {
+            let with_pids = |line: &str| match line.contains(" -l pid ") {
+                true => {
+                    let line = line.strip_suffix(" -r").unwrap_or(line);
+                    format!("{line} -x -a \"(__fish_complete_pids)\"")
+                }
+                false => line.to_owned(),
+            };
+            script.lines().map(|line| with_pids(line) + "\n").collect()
         }
         _ => script.to_owned(),
     }
@@ -241,6 +265,14 @@ mod tests {
             for hidden in ["keep-job", "subcmd__slow"] {
                 assert!(!script.contains(hidden), "{file} offers {hidden}");
             }
+            // Of attach, detach, stat, top and advise, long and short.
+            let pids = match file {
+                "symbiont.bash" => script.matches("cd /proc && echo [0-9]*").count(),
+                "_symbiont" => script.matches(":PID:_pids'").count(),
+                "symbiont.fish" => 2 * script.matches("__fish_complete_pids").count(),
+                _ => 10,
+            };
+            assert_eq!(pids, 10, "{file}");
             let units = script.matches("systemctl list-units").count();
             // Of attach and detach; elvish runs nothing.
             assert_eq!(units, if file == "symbiont.elv" { 0 } else { 2 }, "{file}");

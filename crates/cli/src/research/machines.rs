@@ -110,7 +110,7 @@ fn list(json: bool) -> anyhow::Result<()> {
         machines.push(Machine::from(&Description::named(name)?));
     }
     if json {
-        say!("{}", serde_json::to_string_pretty(&machines)?);
+        say!("{}", crate::out::json(&machines)?);
         return Ok(());
     }
     for machine in machines {
@@ -137,7 +137,7 @@ fn show(description: &Description, args: &Machines) -> anyhow::Result<()> {
             .transpose()?,
     };
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&shown)?);
+        say!("{}", crate::out::json(&shown)?);
         return Ok(());
     }
     let machine = &shown.machine;
@@ -184,7 +184,7 @@ fn gains(args: &Machines) -> anyhow::Result<()> {
         }
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&all)?);
+        say!("{}", crate::out::json(&all)?);
     }
     Ok(())
 }
@@ -277,7 +277,7 @@ fn print_gains(gains: &Gains) {
 pub fn workloads(args: &Workloads) -> anyhow::Result<()> {
     let listed = Library::open(&args.profiles)?.list();
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&listed)?);
+        say!("{}", crate::out::json(&listed)?);
         return Ok(());
     }
     for LibraryEntry { name, source, .. } in &listed {

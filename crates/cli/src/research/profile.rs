@@ -50,6 +50,10 @@ fn capture(args: &args::Profile) -> anyhow::Result<()> {
     if let Some(folder) = folder.filter(|folder| !folder.as_os_str().is_empty()) {
         anyhow::ensure!(folder.is_dir(), "there is no folder {} to write to", folder.display());
     }
+    if let Some(path) = &args.output {
+        let what = || format!("cannot write {}", path.display());
+        symbiont_safe_open::output::check(path).with_context(what)?;
+    }
     let plugin = match &args.plugin {
         Some(path) => path.canonicalize().with_context(|| format!("{}", path.display()))?,
         None => plugin_next_to(&std::env::current_exe().context("where is symbiont?")?)?,
@@ -181,7 +185,7 @@ fn summary(profile: &Profile, path: &Path, json: bool) -> anyhow::Result<String>
         phases: phases.map(|phase| PhaseSummary::new(phase, profile.instructions)).collect(),
         gaps: &profile.gaps,
     };
-    Ok(if json { serde_json::to_string_pretty(&summary)? } else { summary.text() })
+    Ok(if json { crate::out::json(&summary)? } else { summary.text() })
 }
 
 impl Summary<'_> {

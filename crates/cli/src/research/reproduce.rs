@@ -32,7 +32,7 @@ const MEASURED_PAIRS: &str = "symbiont-measured-pairs";
 /// Runs what was asked for.
 pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     if args.list {
-        return list(args.json);
+        return list(args.paper, args.json);
     }
     let wanted = wanted(args)?;
     let workload = args.workload.as_deref().map(|path| workload(path, &wanted)).transpose()?;
@@ -67,7 +67,7 @@ pub fn run(args: &Reproduce) -> anyhow::Result<()> {
     let outcome = reproduce(&wanted, &context, &args.output, &mut progress)?;
     progress.end();
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&page(&outcome, &context))?);
+        say!("{}", crate::out::json(&page(&outcome, &context))?);
         return Ok(());
     }
     print(&outcome);
@@ -203,7 +203,8 @@ struct Listed {
     absent: Option<&'static str>,
 }
 
-fn list(json: bool) -> anyhow::Result<()> {
+/// Figures of a paper, or of all.
+fn listed(paper: Option<Paper>) -> Vec<Listed> {
     let present = figures().map(|(source, figure)| Listed {
         id: figure.id,
         paper: figure.paper as u8,
@@ -220,13 +221,20 @@ fn list(json: bool) -> anyhow::Result<()> {
         simulated: None,
         absent: Some(absent.why),
     });
-    let mut all: Vec<Listed> = present.chain(absent).collect();
+    let is_wanted = |listed: &Listed| paper.is_none_or(|paper| listed.paper == paper as u8);
+    let mut all: Vec<Listed> = present.chain(absent).filter(is_wanted).collect();
     all.sort_by_key(|listed| (listed.paper, listed.absent.is_some()));
+    all
+}
+
+fn list(paper: Option<Paper>, json: bool) -> anyhow::Result<()> {
+    let all = listed(paper);
     if json {
-        say!("{}", serde_json::to_string_pretty(&all)?);
+        say!("{}", crate::out::json(&all)?);
         return Ok(());
     }
-    for paper in Paper::ALL {
+    let papers = Paper::ALL.into_iter().filter(|one| paper.is_none_or(|paper| paper == *one));
+    for paper in papers {
         say!("Paper {}: {}", paper.name(), paper.citation());
         for listed in all.iter().filter(|listed| listed.paper == paper as u8) {
             let said = match (listed.title, listed.absent) {
@@ -235,6 +243,9 @@ fn list(json: bool) -> anyhow::Result<()> {
             };
             say!("  {:22} {:22} {said}", listed.id, listed.place);
         }
+    }
+    if paper.is_some() {
+        return Ok(());
     }
     say!(
         "Programs that --programs can replace by the papers' own, and what runs where it does not"
@@ -279,6 +290,15 @@ mod tests {
             assert_eq!(asked(&["--paper", paper.number()]).unwrap(), ids);
         }
         assert_eq!(asked(&["--all"]).unwrap().len(), figures().count());
+    }
+
+    #[test]
+    fn figures_of_a_paper_are_listed() {
+        let line = Line::try_parse_from(["reproduce", "--paper", "feliu", "--list"]).unwrap();
+        let listed = listed(line.args.paper);
+        assert!(line.args.list && listed.iter().all(|figure| figure.id.starts_with("feliu-")));
+        let absent = listed.iter().filter(|figure| figure.absent.is_some()).count();
+        assert!(absent > 0 && absent < listed.len());
     }
 
     #[test]

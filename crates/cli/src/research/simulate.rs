@@ -3,7 +3,7 @@
 mod pairs;
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -14,6 +14,7 @@ use symbiont_experiments_sim::{
 use symbiont_profile::Profile;
 use symbiont_report::number;
 use symbiont_report::stats::Estimate;
+use symbiont_safe_open::output::Draft;
 use symbiont_sim_cycle::{CycleOptions, CycleReference, Sample};
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::TableBuilder;
@@ -58,12 +59,11 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
         args.traces.is_none() || args.level == args::Fidelity::Cycle,
         "the fast level runs programs from their profiles; --traces goes with --level cycle"
     );
+    let timeline =
+        || format!("timeline {}", args.timeline.as_deref().unwrap_or(Path::new("")).display());
     let mut file = match &args.timeline {
         None => None,
-        Some(path) => Some(BufWriter::new(
-            symbiont_safe_open::output::create(path)
-                .with_context(|| format!("timeline {}", path.display()))?,
-        )),
+        Some(path) => Some(BufWriter::new(Draft::begin(path, 0o644).with_context(timeline)?)),
     };
     let progress = Bar::new()?;
     let named = args.apps.is_some() || args.workload.is_some();
@@ -106,11 +106,12 @@ pub fn run(args: &Simulate) -> anyhow::Result<()> {
     };
     progress.end();
     let outcome = outcome?;
-    if let Some(mut file) = file {
-        file.flush().context("timeline")?;
+    if let Some(file) = file {
+        let written = file.into_inner().map_err(IntoInnerError::into_error);
+        written.and_then(Draft::finish).with_context(timeline)?;
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&outcome)?);
+        say!("{}", crate::out::json(&outcome)?);
     } else if args.csv {
         say!("{}", outcome.by_program().csv().trim_end());
     } else {

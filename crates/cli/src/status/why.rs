@@ -6,6 +6,8 @@ use symbiont_topology::counted;
 use symbiont_wire::{CoRunner, Explanations, RunnerUp, Why};
 
 use crate::doctor::text::hanging;
+use crate::quiet::quota_words;
+use crate::top::clean::clean;
 
 /// Where the text of a line begins.
 const INDENT: usize = 15;
@@ -26,8 +28,10 @@ pub fn text(answer: &Explanations) -> String {
 
 fn explanation(why: &Why) -> String {
     let mut out = match why.thread == why.process {
-        true => format!("thread {} ({})\n", why.thread, why.program),
-        false => format!("thread {} of process {} ({})\n", why.thread, why.process, why.program),
+        true => format!("thread {} ({})\n", why.thread, clean(&why.program)),
+        false => {
+            format!("thread {} of process {} ({})\n", why.thread, why.process, clean(&why.program))
+        }
     };
     let mut add =
         |label: &str, text: &str| out.push_str(&hanging(&format!("  {label}"), text, INDENT));
@@ -56,6 +60,9 @@ fn explanation(why: &Why) -> String {
         (None, Some(none)) => add("runner-up", &format!("none: {none}")),
         (None, None) => {}
     }
+    if let Some(throttled) = &why.throttled {
+        add("throttled", &quota_words(throttled));
+    }
     if let (Some(run_time), Some(wait_time)) = (why.ran_share, why.waited_share) {
         let (run_time, wait_time) = (run_time * 100.0, wait_time * 100.0);
         add(
@@ -73,7 +80,7 @@ fn named(cpus: &str) -> String {
 }
 
 fn co_runners(others: &[CoRunner]) -> String {
-    let mut by_program = BTreeMap::<&str, usize>::new();
+    let mut by_program = BTreeMap::<String, usize>::new();
     for other in others {
         *by_program.entry(program(other)).or_default() += 1;
     }
@@ -85,8 +92,11 @@ fn co_runners(others: &[CoRunner]) -> String {
     }
 }
 
-fn program(thread: &CoRunner) -> &str {
-    if thread.program.is_empty() { "another user's program" } else { &thread.program }
+fn program(thread: &CoRunner) -> String {
+    match thread.program.as_str() {
+        "" => "another user's program".to_owned(),
+        name => clean(name),
+    }
 }
 
 fn slowdown(why: &Why) -> String {
@@ -115,7 +125,7 @@ fn runner_up(best: &RunnerUp) -> String {
             format!("change places with a thread of {} (CPU {cpus})", program(other))
         }
         Some(other) => {
-            format!("change places with thread {} of {} (CPU {cpus})", other.thread, other.program)
+            format!("change places with thread {} of {} (CPU {cpus})", other.thread, program(other))
         }
         None => format!("go to CPU {cpus}, which is free"),
     };
@@ -133,7 +143,7 @@ fn runner_up(best: &RunnerUp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_wire::Score;
+    use symbiont_wire::{Score, Throttled};
 
     use super::*;
 
@@ -165,6 +175,7 @@ mod tests {
             no_runner_up: None,
             ran_share: Some(0.5),
             waited_share: Some(0.25),
+            throttled: None,
         }
     }
 
@@ -183,6 +194,13 @@ mod tests {
                 placed: None,
                 last_cpu: None,
                 reason: "asleep".into(),
+                throttled: Some(Throttled {
+                    cgroup: "/kubepods/podA/box".into(),
+                    cpus: 0.5,
+                    periods: 10,
+                    throttled: 9,
+                    over_s: 1.0,
+                }),
                 co_runners: Vec::new(),
                 predicted_slowdown: None,
                 achieved_slowdown: None,

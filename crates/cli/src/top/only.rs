@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Context;
+use symbiont_topology::counted;
 use symbiont_wire::Snapshot;
 
 use crate::args::Top;
@@ -26,8 +27,26 @@ impl Only {
         Ok(Self { pids: args.pids.clone(), user })
     }
 
-    /// Leaves out what was not asked for.
-    pub fn keep(&self, snapshot: &mut Snapshot) {
+    /// Leaves out what was not asked for; where nothing else is there, says what.
+    pub fn keep(&self, snapshot: &mut Snapshot) -> Option<String> {
+        let (programs, threads) = (snapshot.programs.len(), snapshot.threads.len());
+        self.retain(snapshot);
+        let is_all = snapshot.threads.is_empty() && (threads > 0 || programs > 0);
+        is_all.then(|| {
+            let (programs, threads) = (counted(programs, "program"), counted(threads, "thread"));
+            format!("nothing is left by {}: {programs} with {threads} not shown", self.words())
+        })
+    }
+
+    /// As on the command line.
+    fn words(&self) -> String {
+        let user = self.user.map(|user| format!("-u {user}"));
+        let pids: Vec<String> = self.pids.iter().map(u32::to_string).collect();
+        let pids = (!pids.is_empty()).then(|| format!("-p {}", pids.join(",")));
+        user.into_iter().chain(pids).collect::<Vec<_>>().join(" ")
+    }
+
+    fn retain(&self, snapshot: &mut Snapshot) {
         if let Some(user) = self.user {
             snapshot.programs.retain(|program| program.uid == user);
             let kept: BTreeSet<u32> = snapshot.programs.iter().map(|one| one.program).collect();

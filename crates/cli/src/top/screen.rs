@@ -18,6 +18,8 @@ const RAN: f64 = 0.01;
 pub struct Screen {
     /// It.
     pub now: Snapshot,
+    /// What a filter left out of it, where nothing is left.
+    pub left_out: Option<String>,
     /// Share of one CPU that the daemon took since the snapshot before, or since its start.
     pub daemon_share: Option<f64>,
     /// Cores of the machine, in order.
@@ -116,7 +118,7 @@ impl Screen {
         };
         let cores = now.cores.iter().map(core_row).collect();
         let (processes, programs) = (by_process(&rows), by_program(&rows, &now.programs));
-        Self { daemon_share, cores, rows, processes, programs, now }
+        Self { left_out: None, daemon_share, cores, rows, processes, programs, now }
     }
 
     /// The threads, or what they are folded into, that the filter lets through, in the order that is asked for.

@@ -33,13 +33,14 @@ impl Source {
         Ok(Self { sockets: sockets(state)?, only, client: None, watched: None, times: None })
     }
 
-    /// The next snapshot. A daemon that ends or starts meanwhile is noticed.
+    /// The next snapshot, and what its filter left out where it left nothing. A daemon that ends or starts meanwhile is
+    /// noticed.
     ///
     /// # Errors
     /// When no daemon answers and this machine cannot be watched.
-    pub fn look(&mut self) -> anyhow::Result<Snapshot> {
+    pub fn look(&mut self) -> anyhow::Result<(Snapshot, Option<String>)> {
         let mut snapshot = self.take()?;
-        self.only.keep(&mut snapshot);
+        let left_out = self.only.keep(&mut snapshot);
         for thread in &mut snapshot.threads {
             thread.name = name(thread.process, thread.thread);
         }
@@ -48,7 +49,7 @@ impl Source {
             add_busy_shares(&mut snapshot.cores, before, now);
         }
         self.times = now;
-        Ok(snapshot)
+        Ok((snapshot, left_out))
     }
 
     fn take(&mut self) -> anyhow::Result<Snapshot> {

@@ -39,14 +39,14 @@ impl Order {
 }
 
 /// What a row stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Fold {
-    /// A thread.
+    /// A thread
     #[default]
     Threads,
-    /// All threads of a process.
+    /// All threads of a process
     Processes,
-    /// All threads of a program.
+    /// All threads of a program
     Programs,
 }
 

@@ -120,13 +120,40 @@ fn only_what_is_asked_for_is_listed() {
     let kept = |only: Only| {
         let mut snapshot = daemon(8);
         snapshot.programs[1].uid = 2000;
-        only.keep(&mut snapshot);
+        let left_out = only.keep(&mut snapshot);
+        assert_eq!(left_out.is_some(), snapshot.threads.is_empty(), "{left_out:?}");
         (snapshot.programs.len(), snapshot.threads.len(), snapshot.moves.len())
     };
     assert_eq!(kept(Only::default()), (2, 8, 8));
     assert_eq!(kept(Only { pids: vec![4701], user: None }), (1, 4, 4));
     assert_eq!(kept(Only { pids: vec![], user: Some(1000) }), (1, 4, 4));
     assert_eq!(kept(Only { pids: vec![4701], user: Some(1000) }), (0, 0, 0));
+}
+
+#[test]
+fn what_a_filter_left_out_is_said_where_nothing_is_left() {
+    let mut now = daemon(8);
+    let left_out = Only { pids: vec![1, 2], user: Some(7) }.keep(&mut now);
+    let printed = super::text(&super::shown(None, (now, left_out)), Fold::Threads, 200);
+    let line = "  nothing is left by -u 7 -p 1,2: 2 programs with 8 threads not shown\n";
+    assert!(printed.contains(line) && !printed.contains("no program of yours"), "{printed}");
+    let mut none = daemon(0);
+    assert_eq!(Only { pids: vec![1], user: None }.keep(&mut none), None, "there is nothing");
+}
+
+#[test]
+fn what_is_printed_can_be_folded() {
+    let screen = Screen::new(None, daemon(8));
+    let printed = super::text(&screen, Fold::Programs, 200);
+    assert!(printed.contains("make x4") && printed.contains("xz x4"), "{printed}");
+}
+
+#[test]
+fn the_help_of_the_command_line_names_the_keys() {
+    let help = super::help_of_keys();
+    assert!(
+        help.contains("\n  f           fold: a row for each thread, each process, each program")
+    );
 }
 
 #[test]

@@ -30,6 +30,7 @@ use super::state::{Fold, Mode, State};
 
 pub use cores::text as core_lines;
 pub use header::lines as header_lines;
+pub use help::help_of_keys;
 pub use moves::lines as move_lines;
 pub use threads::table;
 

@@ -158,16 +158,14 @@ fn a_batch_is_halted_by_failures_or_successes() {
     assert_eq!(fs::read_to_string(folder.path().join("log")).unwrap(), "a\n");
 }
 
-#[test]
-fn the_bar_shows_on_a_terminal_what_is_done_and_left() {
-    let folder = tempfile::tempdir().unwrap();
+/// What a command writes to standard error where that is a terminal, and its exit code.
+fn on_a_terminal(mut batch: Command) -> (Option<i32>, String) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
     let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
     let open = || File::options().read(true).write(true).open(&name).unwrap();
-    let options = ["--bar", "-j", "1", "--", "sleep", ":::", "0.1", "0.2", "x"];
-    let mut batch = command(folder.path(), &options);
+    batch.env("TERM", "xterm").env_remove("NO_COLOR");
     let mut child = batch.stdin(Stdio::null()).stderr(open()).spawn().unwrap();
     // It holds the terminal open.
     drop(batch);
@@ -181,13 +179,72 @@ fn the_bar_shows_on_a_terminal_what_is_done_and_left() {
         String::from_utf8_lossy(&all).into_owned()
     });
     let status = child.wait().unwrap();
-    let shown = reader.join().unwrap();
-    assert_eq!(status.code(), Some(1), "{shown}");
+    (status.code(), reader.join().unwrap())
+}
+
+#[test]
+fn the_bar_shows_on_a_terminal_what_is_done_and_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--bar", "-j", "1", "--", "sleep", ":::", "0.1", "0.2", "x"];
+    let (code, shown) = on_a_terminal(command(folder.path(), &options));
+    assert_eq!(code, Some(1), "{shown}");
     assert!(shown.contains("0% 0/3 done, 1 running, time left is not known yet"), "{shown}");
     assert!(shown.contains("66% 2/3 done, 1 running, 0:0"), "{shown}");
-    assert!(shown.contains("\r\x1b[Ksymbiont: line 3 ended with exit code 1"), "{shown}");
+    assert!(shown.contains("\r\x1b[K\x1b[31msymbiont: line 3 ended with exit code 1"), "{shown}");
     assert!(!shown.contains("starts line"), "{shown}");
     // Elsewhere there is none.
     let output = command(folder.path(), &["--bar", "--", "true", ":::", "a"]).output().unwrap();
     assert!(!stderr(&output).contains("% "), "{}", stderr(&output));
+}
+
+#[test]
+fn a_terminal_shows_what_is_left_by_default_and_a_bar_where_jobs_write_to_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = |options: &[&str]| {
+        let words = [options, &["-j1", "--", "sleep", ":::", "0.1", "0.1", "0.1"]].concat();
+        let (code, shown) = on_a_terminal(command(folder.path(), &words));
+        assert_eq!(code, Some(0), "{shown}");
+        shown
+    };
+    let first = shown(&[]);
+    assert!(first.contains("[1/3] starts line 1") && !first.contains("% "), "{first}");
+    assert!(first.contains("[2/3, 0:01 left] starts line 2"), "{first}");
+    let kept = shown(&["--output", "out"]);
+    assert!(kept.contains("66% 2/3 done") && !kept.contains("starts line"), "{kept}");
+    let all = shown(&["--output", "out", "-v"]);
+    assert!(all.contains("66% 2/3 done") && all.contains("starts line 3"), "{all}");
+    assert!(all.contains("no daemon runs here: nothing places the jobs; 1 at a time"), "{all}");
+    // Elsewhere there is neither bar nor colour, unless that is asked for.
+    let words = ["--output", "out", "--", "false", ":::", "a"];
+    let said = stderr(&command(folder.path(), &words).output().unwrap());
+    assert!(!said.contains("% ") && !said.contains(" left]") && !said.contains('\x1b'), "{said}");
+    let coloured = [&["--color", "always"], &words[..]].concat();
+    let said = stderr(&command(folder.path(), &coloured).output().unwrap());
+    assert!(said.contains("\x1b[31msymbiont: line 1 ended with exit code 1"), "{said}");
+}
+
+#[test]
+fn names_of_any_bytes_are_arguments_and_in_job_files() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9 a");
+    fs::write(folder.path().join(name), "1\n").unwrap();
+    let mut batch = command(folder.path(), &["-j1", "--", "cat", ":::"]);
+    assert_eq!(written(&batch.arg(name).output().unwrap()), ["1"]);
+    fs::write(folder.path().join("names"), b"caf\xe9 a\n").unwrap();
+    let output = command(folder.path(), &["names", "-j1", "--", "cat"]).output().unwrap();
+    assert_eq!(written(&output), ["1"]);
+    fs::write(folder.path().join("jobs"), b"cat 'caf\xe9 a'\ncat 'caf\xe8 a'\n").unwrap();
+    let jobs = |options: &[&str]| {
+        command(folder.path(), &[&["jobs", "-j1", "--joblog", "log"], options].concat()).output()
+    };
+    let output = jobs(&[]).unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"1\n"[..]));
+    assert!(stderr(&output).contains("line 2: ended with exit code 1: cat 'caf\u{fffd} a'"));
+    // Of two commands that differ in such a byte one has not ended well.
+    assert_eq!(jobs(&["--resume"]).unwrap().status.code(), Some(1));
+    fs::write(folder.path().join("bad"), b"true\ntrue \0\n").unwrap();
+    let output = command(folder.path(), &["bad"]).output().unwrap();
+    assert!(stderr(&output).contains("in the job file bad: line 2 holds a zero byte"));
 }

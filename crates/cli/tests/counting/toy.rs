@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_experiments_host::harness::Machine;
-use symbiont_model::{Coefficients, Components, Model, SmtMode, Terms, Trained, Training};
+use symbiont_model::{Coefficients, Components, Model, SmtMode, Terms, TrainedMode, Training};
 use symbiont_topology::{CoreKind, HostTopology};
 use symbiont_training::fit;
 use symbiont_training::synthetic::World;
@@ -20,7 +20,7 @@ pub fn model(folder: &Path, machine: &str) -> PathBuf {
     let world = World::new(12, 2, law, 1);
     let observations = world.observe(&world.all_pairs(), 4, 2);
     let fitted = fit(SmtMode::Smt2, &observations).unwrap();
-    let trained = Trained { fit: fitted, throttling: None, scores: Vec::new() };
+    let trained = TrainedMode { fit: fitted, throttling: None, scores: Vec::new() };
     let kind =
         HostTopology::read().unwrap().cores().first().map_or(CoreKind::default(), |c| c.kind);
     let model = Model {

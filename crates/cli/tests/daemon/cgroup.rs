@@ -13,7 +13,10 @@ use crate::trials::{BUSY, own_cpus, skip, trial};
 const CGROUPS: &str = "/sys/fs/cgroup";
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial("the_programs_of_a_cgroup_are_attached_and_detached_together", together)]
+    vec![
+        trial("the_programs_of_a_cgroup_are_attached_and_detached_together", together),
+        trial("a_program_that_its_quota_stops_blames_it_and_no_neighbour", quota),
+    ]
 }
 
 /// A cgroup, removed with its value.
@@ -46,6 +49,50 @@ impl Drop for Cgroup {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         eprintln!("{} stays", self.0.display());
+    }
+}
+
+/// A busy program of class latency that may have a twentieth of a CPU, next to one that may have all.
+fn quota() {
+    let service = Service::start("auto");
+    let name = format!("symbiont-quota-{}", service.id());
+    let folder = ["cpu", ""].map(|root| Path::new(CGROUPS).join(root).join(&name));
+    let limited = folder.into_iter().find_map(|folder| {
+        let made = fs::create_dir(&folder).is_ok();
+        let cgroup = made.then(|| Cgroup(folder))?;
+        let limits = [("cpu.cfs_quota_us", "5000"), ("cpu.max", "5000 100000")];
+        let is_limited = |(file, limit)| {
+            let file = cgroup.0.join(file);
+            file.exists() && fs::write(file, limit).is_ok()
+        };
+        limits.into_iter().any(is_limited).then_some(cgroup)
+    });
+    let Some(cgroup) = limited else { return skip("no cgroup with a quota can be made here") };
+    let mut latency = service.place.run(&["--class", "latency"], &["sh", "-c", BUSY]);
+    let program = service.place.start(&mut latency);
+    let neighbour = service.place.start(std::process::Command::new("sh").args(["-c", BUSY]));
+    wait_until("it is managed", || service.programs().len() == 1);
+    if !cgroup.add(program.id()) {
+        return skip("no process can be moved to a cgroup here");
+    }
+    let id = program.id().to_string();
+    let throttled = || service.programs()[0]["throttled"].clone();
+    wait_until("its quota is known to stop it", || throttled().is_object());
+    let found = throttled();
+    assert_eq!((&found["cgroup"], &found["cpus"]), (&format!("/{name}").into(), &0.05.into()));
+    assert!(found["throttled"].as_u64() > Some(0), "{found}");
+    let said =
+        |command: &[&str]| String::from_utf8_lossy(&service.client(command).stdout).into_owned();
+    let words = format!("its quota of 0.05 CPUs (cgroup /{name}) was used up in");
+    let why = said(&["why", &id]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(why.contains(&format!("throttled {words}")), "{why}");
+    wait_until("its wait is the quota's", || {
+        let status = said(&["status"]);
+        assert!(!status.contains("also used CPU"), "{status}");
+        status.contains(&format!("latency not met: {words}"))
+    });
+    for program in [program, neighbour] {
+        program.kill_all();
     }
 }
 

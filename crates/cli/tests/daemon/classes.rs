@@ -11,6 +11,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_latency_program_has_a_core_and_the_others_keep_off", latency),
         trial("a_measured_program_is_not_run_where_it_cannot_be_alone", not_alone),
+        trial("what_a_measured_command_leaves_behind_keeps_no_core", left_behind),
         trial("a_class_outlives_a_crash_of_the_daemon", crash),
         trial("without_a_daemon_a_run_keeps_its_core_too", private),
         trial("an_intrusion_is_reported_at_the_end_of_what_is_measured", || intrusion(false)),
@@ -111,6 +112,33 @@ fn not_alone() {
     let mut pinned = std::process::Command::new("taskset");
     pinned.args(["-c", "0", symbiont, "run", "--alone", "--state-dir"]).arg(state_dir);
     refused(pinned.args(["--", "echo", "ran"]).output().unwrap(), "takes two");
+}
+
+fn left_behind() {
+    if !has_two_cpus() {
+        return;
+    }
+    let service = Service::start("stay");
+    // What is left behind holds its output open.
+    let said = service.place.path("said");
+    let alone = |command: &str| {
+        let mut run = service.place.run(&["--alone"], &["sh", "-c", command]);
+        let said = std::fs::File::create(&said).unwrap();
+        run.stdout(said.try_clone().unwrap()).stderr(said).status().unwrap().code()
+    };
+    for command in ["setsid sleep 9 & exit 0", "(setsid sleep 9 &)", "sleep 0.1 & exit 0"] {
+        for _ in 0..6 {
+            assert_eq!(alone(command), Some(0), "{command}: {}", service.log());
+        }
+    }
+    wait_until("daemons are released", || service.programs().is_empty());
+    // What stays in the session of its command is of the program, to its end.
+    let pid = service.place.path("pid");
+    assert_eq!(alone(&format!("sleep 60 & echo $! >{}", pid.display())), Some(0));
+    assert_eq!(alone("true"), Some(125), "what is left has its core");
+    let left = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+    crate::place::send(left, rustix::process::Signal::KILL);
+    assert_eq!(alone("true"), Some(0), "it has ended: {}", service.log());
 }
 
 fn crash() {

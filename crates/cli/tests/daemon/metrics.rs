@@ -131,6 +131,13 @@ fn trouble() {
     fs::create_dir(service.place.path("missing")).unwrap();
     wait_until("the file is written", || service.place.path("missing/symbiont.prom").exists());
     wait_until("it is noted no longer", || !noted("missing/symbiont.prom"));
+    let lines = |part: &str| {
+        let path = service.place.path("missing/symbiont.prom");
+        let line = format!("{part}metrics are not written to {}", path.display());
+        service.log().lines().filter(|one| one.contains(&line)).count()
+    };
+    wait_until("the log says that it is over", || lines("symbiontd: over: ") == 1);
+    assert_eq!(lines("symbiontd: "), 1, "once: {}", service.log());
 }
 
 fn loopback() {

@@ -137,8 +137,15 @@ fn everything() {
 }
 
 fn of_a_run() {
-    let name = own_name("run");
-    let (service, _) = service(&format!("[[rule]]\nexecutable = \"{name}\"\nclass = \"batch\"\n"));
+    for by_rule in ["batch", "latency"] {
+        of_a_run_by(by_rule);
+    }
+}
+
+fn of_a_run_by(by_rule: &str) {
+    let name = own_name(by_rule);
+    let (service, _) =
+        service(&format!("[[rule]]\nexecutable = \"{name}\"\nclass = \"{by_rule}\"\n"));
     let program = service.place.path(&name);
     assert!(Command::new("cp").arg("/usr/bin/sleep").arg(&program).status().unwrap().success());
     let words = [program.to_str().unwrap(), "600"];
@@ -150,9 +157,10 @@ fn of_a_run() {
         let is_it = |program: &serde_json::Value| program["roots"][0] == id;
         service.programs().into_iter().find(is_it).map(|program| program["class"].clone())
     };
-    wait_until("the rule holds", || class(silent.id()) == Some("batch".into()));
+    wait_until("the rule holds", || class(silent.id()) == Some(by_rule.into()));
     assert_eq!(class(stated.id()), Some("normal".into()), "what was said holds");
-    assert!(service.log().contains("class batch, by a rule of"), "{}", service.log());
+    let line = format!("class {by_rule}, by a rule of");
+    wait_until("the log says so", || service.log().contains(&line));
     stated.kill_all();
     silent.kill_all();
 }

@@ -87,6 +87,13 @@ fn verbosity() {
     let (code, text) = said(&["-v", "--policy", "stay", "--own-manager"], "true");
     assert_eq!(code, Some(0));
     assert!(text.contains("a manager of its own manages it, by policy stay, every "), "{text}");
+    // Another symbiont has the state directory.
+    let busy = place.start(&mut place.run(&["--policy", "stay"], &["sleep", "60"]));
+    crate::place::wait_until("it is managed", || place.manager().is_some());
+    let (code, text) = said(&["-v", "--policy", "stay", "--own-manager"], "true");
+    assert!(text.contains("runs unmanaged: ") && !text.contains("manages it"), "{code:?} {text}");
+    busy.kill_all();
+    drop(busy);
     assert_eq!(said(&["-q"], "true"), (Some(0), String::new()));
     let (code, text) = said(&["-q"], "/no/such/program");
     assert!(code == Some(127) && text.contains("/no/such/program"), "{code:?} {text}");

@@ -4,39 +4,15 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use symbiont_counters::catalogue::CatalogueError;
-use symbiont_counters::{Characterizations, History, Measurements, characterize};
+use symbiont_counters::{Characterizations, History, characterize};
 use symbiont_machine::{Machine, Move, Outcome, Placement, Sample, Signal, Signals, ThreadId};
-use symbiont_planner::{Plan, Planner, Setting, Situation, release, release_stranded};
+use symbiont_planner::{Planner, Setting, Situation, release, release_stranded};
 use symbiont_policy::{Policy, View};
 use symbiont_topology::CpuSet;
 
 use crate::applied::AppliedSettings;
 use crate::holding::Disagreement;
-use crate::{Deciding, Holding, Tally};
-
-/// All that one round of the loop saw and did.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    /// The machine at the start of the round.
-    pub sample: Sample,
-    /// What the threads did since the sample before.
-    pub characterizations: Characterizations,
-    /// What was measured of them by counting events, as far as it was needed.
-    pub measurements: Measurements,
-    /// The decision of the policy.
-    pub placement: Placement,
-    /// The moves and withheld moves that follow from it.
-    pub plan: Plan,
-    /// The outcome of each move of the plan, in order.
-    pub outcomes: Vec<Outcome>,
-}
-
-impl Step {
-    /// The moves that the machine was asked for, with their outcomes.
-    pub fn moves(&self) -> impl Iterator<Item = (&Move, &Outcome)> {
-        self.plan.moves.iter().zip(&self.outcomes)
-    }
-}
+use crate::{Deciding, Holding, Step, Tally};
 
 /// Why the loop cannot go on.
 #[derive(Debug, thiserror::Error)]

@@ -40,12 +40,14 @@ mod applied;
 mod controller;
 mod deciding;
 mod holding;
+mod step;
 mod summary;
 mod tally;
 
-pub use controller::{ControlError, Controller, Step};
+pub use controller::{ControlError, Controller};
 pub use deciding::Deciding;
 pub use holding::Holding;
+pub use step::Step;
 pub use summary::{
     CoRunner, CoRunners, CpuShare, PredictedSlowdown, ProgramSummary, ReasonCount, Summary,
     SummaryReport, ThreadSummary,

@@ -7,7 +7,7 @@ use symbiont_machine::{Counting, Sample, ThreadId, ThreadSample};
 
 use crate::Measurements;
 use crate::catalogue::CatalogueError;
-use crate::measured::{Measured, Unmeasured};
+use crate::measured::Measured;
 use crate::scheme::Scheme;
 use crate::track::Track;
 
@@ -86,26 +86,6 @@ impl Measured {
         known.for_each(|measurement| measurement.age = measurement.age.saturating_add(1));
         self
     }
-}
-
-/// Why an event that a formula needs has no count: the thread has not run, or
-/// no group counts it.
-pub(crate) fn unmeasured(event: &str, counting: &Counting, groups: &[Track]) -> Unmeasured {
-    let event: Arc<str> = event.into();
-    if let Some(why) = counting.refused.get(&event) {
-        return Unmeasured::NotCounted { event, why: Arc::clone(why) };
-    }
-    let holds = |at: &usize| counting.groups.get(*at).is_some_and(|g| g.events.contains(&event));
-    let homes = (0..counting.groups.len()).filter(holds).filter_map(|at| groups.get(at));
-    let mut why = None;
-    for home in homes {
-        match home.absent() {
-            None => return Unmeasured::NotYet { event },
-            Some(reason) => why = why.or(Some(reason)),
-        }
-    }
-    let why = why.map_or_else(|| "no group that is counted has it".into(), Arc::clone);
-    Unmeasured::NotCounted { event, why }
 }
 
 #[cfg(test)]

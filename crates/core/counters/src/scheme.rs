@@ -8,7 +8,6 @@ use symbiont_machine::{Counting, Signal};
 
 use crate::catalogue::signal::{CPI_STACK, categories_of};
 use crate::catalogue::{Absent, Catalogue, CatalogueError, Formula, Placed};
-use crate::history::unmeasured;
 use crate::measured::{Measured, Measurement, Outputs, Unmeasured};
 use crate::track::{Change, Track};
 
@@ -165,4 +164,24 @@ impl Placed for LocatedCounts<'_> {
         let counted = self.scheme.slots.get(group).and_then(|slots| slots.iter().flatten().next());
         counted.and_then(|&(counted, _)| self.change(counted)).map_or(u64::MAX, |c| c.age)
     }
+}
+
+/// Why an event that a formula needs has no count: the thread has not run, or
+/// no group counts it.
+fn unmeasured(event: &str, counting: &Counting, groups: &[Track]) -> Unmeasured {
+    let event: Arc<str> = event.into();
+    if let Some(why) = counting.refused.get(&event) {
+        return Unmeasured::NotCounted { event, why: Arc::clone(why) };
+    }
+    let holds = |at: &usize| counting.groups.get(*at).is_some_and(|g| g.events.contains(&event));
+    let homes = (0..counting.groups.len()).filter(holds).filter_map(|at| groups.get(at));
+    let mut why = None;
+    for home in homes {
+        match home.absent() {
+            None => return Unmeasured::NotYet { event },
+            Some(reason) => why = why.or(Some(reason)),
+        }
+    }
+    let why = why.map_or_else(|| "no group that is counted has it".into(), Arc::clone);
+    Unmeasured::NotCounted { event, why }
 }

@@ -27,6 +27,7 @@
 mod class;
 mod counting;
 mod dry;
+mod identity;
 mod outcome;
 mod placement;
 mod sample;
@@ -39,11 +40,10 @@ use std::time::Duration;
 pub use class::{Class, UnknownClass};
 pub use counting::{CountedGroup, Counting, Ended, GroupCounts, GroupReading};
 pub use dry::DryRun;
+pub use identity::{ProgramId, ThreadId, Timestamp};
 pub use outcome::{Change, Move, Outcome};
 pub use placement::{Assignment, Placement, Priority, Target};
-pub use sample::{
-    CoreCookie, Lifecycle, Program, ProgramId, RunState, Sample, ThreadId, ThreadSample, Timestamp,
-};
+pub use sample::{CoreCookie, Lifecycle, Program, RunState, Sample, ThreadSample};
 pub use support::{Ability, Signal, Signals, Support};
 use symbiont_topology::{CpuSet, Topology};
 

@@ -1,10 +1,8 @@
 //! Time of a decision, compared with other libraries.
 //!
 //!     cargo bench -p symbiont-matching
-//!     RUSTFLAGS='--cfg integer_blossom' cargo bench -p symbiont-matching
 //!
-//! The second also times integer-blossom, which needs a newer Rust than the
-//! project. All get the same weights: costs of pairs as an interference model
+//! All get the same weights: costs of pairs as an interference model
 //! predicts them, of programs that all differ or of copies of a few, or uniform
 //! ones; asking for the weights is part of the time of each.
 #![allow(clippy::unwrap_used, reason = "a failed benchmark panics")]
@@ -140,20 +138,5 @@ fn rustworkx_core(bencher: Bencher<'_, '_>, case: Case) {
         let weight =
             |edge: EdgeReference<'_, i128>| Ok::<i128, std::convert::Infallible>(*edge.weight());
         max_weight_matching(&graph, true, weight, false).unwrap()
-    });
-}
-
-#[cfg(integer_blossom)]
-#[divan::bench(args = cases(), max_time = 1, sample_size = 1, sample_count = 20)]
-fn integer_blossom(bencher: Bencher<'_, '_>, case: Case) {
-    let cost = cost(case);
-    bencher.bench_local(|| {
-        let mut costs = vec![0_i64; case.1 * case.1];
-        for i in 0..case.1 {
-            for j in i + 1..case.1 {
-                costs[i * case.1 + j] = whole(cost(i, j));
-            }
-        }
-        integer_blossom::min_weight_perfect_matching(&costs, case.1)
     });
 }

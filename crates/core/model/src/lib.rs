@@ -66,6 +66,6 @@ pub use objective::{Objective, antt, stp};
 pub use smt::{Form, SmtModel};
 pub use stack::{Components, ComponentsError, CpiStack, Shares, StackError};
 pub use stored::{
-    Here, Holdout, Model, ModelError, Problem, SIMULATED, Score, Trained, Training, VERSION,
+    Here, Holdout, Model, ModelError, Problem, SIMULATED, Score, TrainedMode, Training, VERSION,
 };
 pub use throttling::Throttling;

@@ -59,7 +59,7 @@ pub struct Model {
     /// How it was trained.
     pub training: Training,
     /// What was fitted, by SMT mode.
-    pub modes: BTreeMap<SmtMode, Trained>,
+    pub modes: BTreeMap<SmtMode, TrainedMode>,
 }
 
 /// Where a model comes from.
@@ -79,7 +79,7 @@ pub struct Training {
 
 /// What was fitted for one SMT mode.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trained {
+pub struct TrainedMode {
     /// The coefficients.
     pub fit: Fit,
     /// Throttled against isolated speed, if that was measured.

@@ -7,7 +7,7 @@ use symbiont_topology::CoreKind;
 
 use crate::{
     Coefficients, Components, Fit, Holdout, Model, Score, SmtMode, SmtModel, Terms, Throttling,
-    Trained, Training,
+    TrainedMode, Training,
 };
 
 /// A model of pairs on the paper's machine.
@@ -35,7 +35,7 @@ pub(crate) fn model() -> Model {
         mean_absolute,
         within: 0.75,
     };
-    let trained = Trained {
+    let trained = TrainedMode {
         fit: Fit { model, linear_errors: errors.clone(), delta_errors: errors, observed: 120 },
         throttling: Some(Throttling { weights: vec![1.1; components.len()], error: 0.03 }),
         scores: vec![score("delta", "slowdown", 0.04), score("normalised", "cpi_stall", 0.08)],

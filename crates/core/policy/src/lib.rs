@@ -182,6 +182,8 @@ impl Finding {
 }
 
 #[cfg(test)]
-mod test_world;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod worlds {
+    pub(crate) mod stacks;
+}

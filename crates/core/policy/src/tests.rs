@@ -14,7 +14,7 @@ use symbiont_machine::{
 use symbiont_topology::{CpuSet, PuId, Topology};
 
 use super::*;
-use test_world::STACK;
+use worlds::stacks::STACK;
 
 /// A machine, and what happens on it in successive quanta.
 #[derive(Debug, Clone)]
@@ -147,7 +147,8 @@ fn story() -> impl Strategy<Value = Story> {
 
 /// With all that any policy may be given.
 fn settings(seed: u64) -> Settings {
-    static MODELS: LazyLock<Arc<Models>> = LazyLock::new(|| Arc::new(test_world::model().into()));
+    static MODELS: LazyLock<Arc<Models>> =
+        LazyLock::new(|| Arc::new(worlds::stacks::model().into()));
     let names = (0..4).map(|n| format!("p{n}")).collect();
     let slowdowns = PairSlowdowns::new("synthetic".into(), names, vec![vec![1.3; 4]; 4]).unwrap();
     let (models, slowdowns) = (Some(Arc::clone(&MODELS)), Some(Arc::new(slowdowns)));

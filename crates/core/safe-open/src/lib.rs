@@ -1,5 +1,5 @@
 //! Opens files that are to be read, regular files and nothing that could block; and writes those that a user names
-//! ([`output`]).
+//! ([`output`]). What lies within a folder of others is opened without leaving it ([`within`]).
 //!
 //! # Problem
 //! A path on the command line may name anything. To open a FIFO waits for a writer, perhaps forever;
@@ -15,6 +15,7 @@
 //! - Anything else is refused by its kind, at once (`what_is_no_regular_file_is_refused_by_its_kind`).
 
 pub mod output;
+pub mod within;
 
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Read};

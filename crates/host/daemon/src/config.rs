@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use symbiont_containers::Folders;
 use symbiont_control::Holding;
 use symbiont_planner::Bounds;
 
@@ -59,6 +60,18 @@ pub struct Config {
     pub catalogue: Option<String>,
     /// Where metrics are published.
     pub metrics: MetricsConfig,
+    /// How containers are found, and whether they may ask for something.
+    pub containers: ContainersConfig,
+}
+
+/// How containers are found, and whether they may ask for something.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ContainersConfig {
+    /// Do their annotations count as a rule before all others?
+    pub annotations: bool,
+    /// Where their runtimes keep their state.
+    pub folders: Folders,
 }
 
 /// Where metrics are published; nowhere unless it is set.
@@ -98,6 +111,7 @@ impl Default for Config {
             slowdowns: None,
             catalogue: None,
             metrics: MetricsConfig::default(),
+            containers: ContainersConfig::default(),
         }
     }
 }
@@ -113,6 +127,12 @@ impl Config {
         let wrong = |why: String| ConfigError::Content { path: path.to_owned(), why };
         let config: Self = toml::from_str(&text)
             .map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        if let Some(path) = config.containers.folders.relative() {
+            return Err(wrong(format!(
+                "[containers.folders]: {} is no absolute path",
+                path.display()
+            )));
+        }
         // Another policy may be chosen on the command line: its name is looked at then.
         if let Ok(policy) = symbiont_policy::find(&config.policy) {
             policy.values(&config.set).map_err(|error| wrong(format!("[set]: {error}")))?;
@@ -243,6 +263,17 @@ mod tests {
     }
 
     #[test]
+    fn containers_ask_for_nothing_unless_it_is_allowed() {
+        assert!(!read("").unwrap().containers.annotations);
+        let text =
+            "[containers]\nannotations = true\n[containers.folders]\nroot = \"/host\"\ncrun = []\n";
+        let containers = read(text).unwrap().containers;
+        assert!(containers.annotations);
+        let others = Folders { root: "/host".into(), crun: Vec::new(), ..Folders::default() };
+        assert_eq!(containers.folders, others);
+    }
+
+    #[test]
     fn a_bad_configuration_is_refused_as_a_whole() {
         for (text, part) in [
             ("polcy = \"random\"", "polcy"),
@@ -265,6 +296,8 @@ mod tests {
             ("[metrics]\nlisten = \"0.0.0.0:9920\"", "0.0.0.0 can be reached from other machines"),
             ("[metrics]\nlisten = \"[::]:9920\"", ":: can be reached from other machines"),
             ("[metrics]\nlisten = \"192.0.2.1:9920\"", "192.0.2.1 can be reached"),
+            ("[containers]\nlabels = true", "labels"),
+            ("[containers.folders]\nrunc = [\"run/runc\"]", "run/runc is no absolute path"),
             ("[metrics]\njobs = true", "line 2"),
             ("[metrics]\njobs = \"node7:9921\"", "127.0.0.1:9920"),
             ("[metrics]\njobs = \"0.0.0.0:0\"", "between 1 and 65535"),

@@ -77,6 +77,7 @@ pub fn program_status(known: &StepContext<'_>, id: ProgramId) -> ProgramStatus {
         predicted_slowdown: mean(&predicted),
         quiet: None,
         waits: None,
+        throttled: None,
         next_to: Vec::new(),
     }
 }
@@ -146,6 +147,7 @@ fn why_one(
         no_runner_up: no_best,
         ran_share: last.map(|last| last.running),
         waited_share: last.map(|last| (last.ready - last.running).max(0.0)),
+        throttled: None,
     }
 }
 

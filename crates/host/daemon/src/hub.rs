@@ -23,6 +23,9 @@ const ACCEPTED_AT_ONCE: usize = 32;
 /// Connections of all users together.
 const MOST_CONNECTIONS: usize = 512;
 
+/// After which a call that was postponed comes up again.
+const POSTPONED: Duration = Duration::from_millis(2);
+
 /// Lines about clients in a minute: what clients do must not fill the log.
 const LINES_A_MINUTE: u32 = 20;
 
@@ -43,6 +46,8 @@ pub struct Pending {
     pub more: bool,
     /// The descriptors that came with it.
     pub descriptors: Vec<OwnedFd>,
+    /// When it arrived.
+    pub since: Instant,
     oneway: bool,
 }
 
@@ -64,6 +69,8 @@ pub struct Hub {
     clients: Quota,
     next: u64,
     pending: Vec<Pending>,
+    /// Calls that are answered a little later.
+    postponed: Vec<Pending>,
     /// Lines for the log.
     log: Vec<String>,
     /// When the minute began in which so many lines about clients were logged.
@@ -86,6 +93,7 @@ impl Hub {
             clients: Quota::new("connections", quota::CLIENTS),
             next: 0,
             pending: Vec::new(),
+            postponed: Vec::new(),
             log: Vec::new(),
             logged: (Instant::now(), 0),
         }
@@ -94,6 +102,11 @@ impl Hub {
     /// The calls that have arrived, oldest first.
     pub fn take_pending(&mut self) -> Vec<Pending> {
         std::mem::take(&mut self.pending)
+    }
+
+    /// Has a call come up again soon: what it depends on is about to change.
+    pub fn postpone(&mut self, call: Pending) {
+        self.postponed.push(call);
     }
 
     /// Has the client given up on a call? What it says was not done must not be done later, where
@@ -249,6 +262,7 @@ impl Hub {
                     request,
                     more,
                     descriptors,
+                    since: now,
                     oneway,
                 }),
                 Err(failure @ Failure::Protocol { .. }) => {
@@ -314,11 +328,12 @@ impl Wait for Hub {
 
     fn wait_or(&mut self, timeout: Duration, bells: &[BorrowedFd<'_>]) -> io::Result<Wake> {
         let end = Instant::now() + timeout;
+        let again = (!self.postponed.is_empty()).then(|| Instant::now() + POSTPONED);
         self.full = false;
         loop {
             let now = Instant::now();
             let deadlines = self.connections.values().map(Connection::deadline);
-            let until = deadlines.fold(end, Instant::min);
+            let until = deadlines.chain(again).fold(end, Instant::min);
             let woken = self.sleep(until.saturating_duration_since(now), bells)?;
             let now = Instant::now();
             let woken = match woken {
@@ -338,6 +353,9 @@ impl Wait for Hub {
                 self.accept(now);
             }
             self.attend(&woken.ready, now);
+            if again.is_some_and(|again| now >= again) {
+                self.pending.append(&mut self.postponed);
+            }
             if !self.pending.is_empty() {
                 return Ok(Wake::Request);
             }

@@ -25,7 +25,7 @@
 mod http;
 mod publisher;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -74,6 +74,8 @@ pub struct Figures {
     pub reasons: BTreeMap<String, BTreeMap<String, u64>>,
     /// Programs of class latency that wait for their CPUs.
     pub waiting: usize,
+    /// Programs that their quota of CPU time stops.
+    pub throttled: usize,
     /// Quanta.
     pub quanta: u64,
     /// Quanta that began after the end of the next one.
@@ -142,6 +144,8 @@ pub struct Metrics {
     publisher: Option<Publisher>,
     /// The publisher could not be started.
     trouble: Option<String>,
+    /// What hinders publishing, as far as the log says it.
+    logged: BTreeSet<String>,
     published: Option<Instant>,
 }
 
@@ -164,6 +168,7 @@ struct Gauges {
     placed: Gauge,
     held: Gauge,
     waiting: Gauge,
+    throttled: Gauge,
     strayed: Gauge,
     hardware_threads: Gauge,
     quantum: Gauge<f64, AtomicU64>,
@@ -190,6 +195,7 @@ impl Metrics {
             config: MetricsConfig::default(),
             publisher: None,
             trouble: None,
+            logged: BTreeSet::new(),
             published: None,
         };
         metrics.register();
@@ -272,6 +278,11 @@ impl Metrics {
                 &gauges.waiting,
             ),
             (
+                "programs_throttled",
+                "Programs that wait as the quota of CPU time of their cgroup is used up",
+                &gauges.throttled,
+            ),
+            (
                 "threads_strayed",
                 "Threads kept in another way than decided, since the kernel moves them away",
                 &gauges.strayed,
@@ -302,6 +313,7 @@ impl Metrics {
         // The old one leaves file and port before the new one takes them.
         self.publisher = None;
         self.trouble = None;
+        self.logged.clear();
         self.published = None;
         if config.is_empty() {
             return;
@@ -317,6 +329,20 @@ impl Metrics {
     pub fn notes(&self) -> Vec<String> {
         let published = self.publisher.as_ref().map(Publisher::trouble).unwrap_or_default();
         self.trouble.iter().cloned().chain(published).collect()
+    }
+
+    /// Lines for the log: what hinders publishing since the last call, and what does no longer.
+    pub fn news(&mut self) -> Vec<String> {
+        let now: BTreeSet<String> = self.notes().into_iter().collect();
+        let before = std::mem::replace(&mut self.logged, now);
+        let of =
+            |line: &String| line.split_once(": ").map_or(line.clone(), |(what, _)| what.into());
+        let hindered: BTreeSet<String> = self.logged.iter().map(of).collect();
+        let known: BTreeSet<String> = before.iter().map(of).collect();
+        // The reason may change while the trouble is the same.
+        let begin = self.logged.iter().filter(|line| !known.contains(&of(line))).cloned();
+        let end = known.difference(&hindered);
+        begin.chain(end.map(|what| format!("over: {what}"))).collect()
     }
 
     /// Are jobs reported?
@@ -395,6 +421,7 @@ impl Metrics {
             (&gauges.placed, figures.placed),
             (&gauges.held, figures.held),
             (&gauges.waiting, figures.waiting),
+            (&gauges.throttled, figures.throttled),
             (&gauges.strayed, figures.strayed),
             (&gauges.hardware_threads, figures.hardware_threads),
             (&gauges.connections, figures.connections),

@@ -99,7 +99,7 @@ pub fn owner_of(pid: u32) -> io::Result<Owner> {
 }
 
 /// The kernel shows in a pidfd's own file which process it names (proc_pid_fdinfo(5)).
-fn pid_of(pidfd: BorrowedFd<'_>) -> Result<u32, ProcessError> {
+pub fn pid_of(pidfd: BorrowedFd<'_>) -> Result<u32, ProcessError> {
     let path = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
     let text = fs::read_to_string(path).map_err(|_| ProcessError::NoProcess)?;
     let pid = text.lines().find_map(|line| line.strip_prefix("Pid:"));

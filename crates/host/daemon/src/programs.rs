@@ -13,7 +13,7 @@ use crate::{OwnedProcess, Owner, Peer};
 
 /// A program that is managed.
 #[derive(Debug)]
-pub struct Program {
+pub struct ManagedProgram {
     /// Its name, for people.
     pub name: String,
     /// Its purpose.
@@ -42,7 +42,7 @@ pub struct Program {
 /// All programs.
 #[derive(Debug)]
 pub struct Programs {
-    managed: BTreeMap<ProgramId, Program>,
+    managed: BTreeMap<ProgramId, ManagedProgram>,
     quota: Quota,
     /// Processes whose owner was checked, with the count of execs at that time.
     checked: BTreeMap<u32, u32>,
@@ -77,12 +77,12 @@ impl Programs {
     }
 
     /// Keeps a program in its reserved place.
-    pub fn insert(&mut self, id: ProgramId, program: Program) {
+    pub fn insert(&mut self, id: ProgramId, program: ManagedProgram) {
         self.managed.insert(id, program);
     }
 
     /// Forgets a program.
-    pub fn remove(&mut self, id: ProgramId) -> Option<Program> {
+    pub fn remove(&mut self, id: ProgramId) -> Option<ManagedProgram> {
         let removed = self.managed.remove(&id);
         if let Some(program) = &removed {
             self.quota.give_back(program.enrolled_by);
@@ -98,19 +98,19 @@ impl Programs {
     }
 
     /// A program.
-    pub fn get(&self, id: ProgramId) -> Option<&Program> {
+    pub fn get(&self, id: ProgramId) -> Option<&ManagedProgram> {
         self.managed.get(&id)
     }
 
     /// All, in the order in which they came.
-    pub fn iter(&self) -> impl Iterator<Item = (ProgramId, &Program)> {
+    pub fn iter(&self) -> impl Iterator<Item = (ProgramId, &ManagedProgram)> {
         self.managed.iter().map(|(id, program)| (*id, program))
     }
 
     /// Programs of which nothing lives any more.
     pub fn ended(&self, sample: &Sample) -> Vec<ProgramId> {
         let alive: BTreeSet<ProgramId> = sample.threads.iter().map(|t| t.program).collect();
-        let has_ended = |id: ProgramId, program: &Program| {
+        let has_ended = |id: ProgramId, program: &ManagedProgram| {
             !alive.contains(&id) && program.roots.iter().all(OwnedProcess::has_ended)
         };
         self.iter().filter(|(id, p)| has_ended(*id, p)).map(|(id, _)| id).collect()
@@ -118,7 +118,7 @@ impl Programs {
 
     /// Programs whose first processes have ended, and whose daemons shall be released.
     pub fn left_behind(&self) -> Vec<ProgramId> {
-        let is_over = |program: &Program| {
+        let is_over = |program: &ManagedProgram| {
             !program.linger && program.roots.iter().all(OwnedProcess::has_ended)
         };
         self.iter().filter(|(_, program)| is_over(program)).map(|(id, _)| id).collect()
@@ -158,7 +158,7 @@ impl Programs {
     }
 }
 
-impl Program {
+impl ManagedProgram {
     /// Root's programs may have processes of any user.
     fn is_several_users(&self) -> bool {
         self.enrolled_by == ROOT && self.owner == ROOT

@@ -10,7 +10,7 @@ use symbiont_topology::counted;
 use crate::log::Kind;
 use crate::rules::{Finder, Found, Rules};
 use crate::service::{MachineController, ProgramRequest, Service, own_uid};
-use crate::{OwnedProcess, Peer};
+use crate::{ContainersConfig, OwnedProcess, Peer};
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -26,6 +26,8 @@ pub struct RuledPrograms {
     looked: Option<Instant>,
     /// Was it said that a rule matches the daemon?
     warned: bool,
+    /// For the log, with the next scan.
+    notes: Vec<String>,
 }
 
 /// What went wrong as rules were read.
@@ -49,8 +51,14 @@ impl RuledPrograms {
     /// By these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
-        let (programs, left) = Default::default();
-        Self { rules, finder: Finder::new(), programs, left, looked: None, warned: false }
+        let (programs, left, notes) = Default::default();
+        Self { rules, finder: Finder::new(), programs, left, looked: None, warned: false, notes }
+    }
+
+    /// What the configuration says about containers.
+    pub fn configure(&mut self, containers: &ContainersConfig) {
+        self.rules.allow_annotations(containers.annotations);
+        self.finder.set_folders(containers.folders.clone());
     }
 
     /// A user does not want these managed, whatever a rule says.
@@ -65,7 +73,9 @@ impl RuledPrograms {
         self.finder.start_over();
         self.looked = None;
         self.warned = false;
-        let wanted = self.finder.scan(&self.rules, |_| false).found;
+        let scan = self.finder.scan(&self.rules, |_| false);
+        let wanted = scan.found;
+        self.notes.extend(scan.notes);
         self.finder.start_over();
         let stays = |origin: &Origin| {
             let same = wanted.iter().find(|found| found.process == origin.process);
@@ -104,17 +114,18 @@ impl RuledPrograms {
             return Vec::new();
         }
         self.looked = Some(Instant::now());
-        let mut log = Vec::new();
+        let mut log = std::mem::take(&mut self.notes);
         let scan = self.finder.scan(&self.rules, |process| {
             let known = managed.machine().program_of(process);
             known.is_some_and(|id| !is_open(service, id, process))
         });
         self.left.retain(|process| scan.alive.contains(process));
         self.programs.retain(|id, _| service.programs.get(*id).is_some());
-        if let (Some(rule), false) = (scan.own.first(), self.warned) {
+        log.extend(scan.notes);
+        if let (Some(by), false) = (scan.own.first(), self.warned) {
             self.warned = true;
             log.push(format!(
-                "a rule of {rule} matches symbiontd itself or what it descends from: that is not managed"
+                "{by} matches symbiontd itself or what it descends from: that is not managed"
             ));
         }
         for found in scan.found {
@@ -125,10 +136,8 @@ impl RuledPrograms {
                     let class = verdict.class;
                     service.programs.state_class(id, class);
                     managed.machine_mut().set_class(id, class);
-                    let rule = &verdict.rule;
-                    log.push(format!(
-                        "{name} (process {process}): class {class}, by a rule of {rule}"
-                    ));
+                    let by = &verdict.by;
+                    log.push(format!("{name} (process {process}): class {class}, by {by}"));
                 }
                 continue;
             }
@@ -139,8 +148,8 @@ impl RuledPrograms {
                 self.left.insert(found.process);
                 let Found { name, process, verdict, .. } = found;
                 log.push(format!(
-                    "{name} (process {process}) stays unmanaged: {why}; a rule of {} wants it",
-                    verdict.rule
+                    "{name} (process {process}) stays unmanaged: {why}; wanted by {}",
+                    verdict.by
                 ));
             }
         }

@@ -12,7 +12,8 @@
 //! processes that no program has yet.
 //!
 //! A file that cannot be used is reported with line and key and changes nothing: what was read of it
-//! before stays, and so do the other files.
+//! before stays, and so do the other files. Annotations of containers count as a rule before all others, where
+//! that is allowed.
 //!
 //! # Terms and units
 //! *Executable*: the file that a process runs, or, where that may not be read, the first word of its
@@ -26,13 +27,16 @@
 //!   (`a_file_replaces_the_one_of_the_same_name_in_an_earlier_directory`).
 //! - A bad file is reported by line and key, and the rest is applied
 //!   (`a_bad_file_is_reported_and_the_others_stay_applied`).
+//! - Annotations count less than any rule (`annotations_count_less_than_rules`).
 //! - Neither the daemon nor what it descends from is ever managed by a rule
 //!   (`the_daemon_and_its_ancestors_are_never_managed`).
 
+mod annotations;
 mod file;
 mod finder;
 mod matcher;
 mod process;
+mod surroundings;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -41,20 +45,34 @@ use std::{fs, io};
 
 use symbiont_machine::Class;
 
+use annotations::Annotated;
 use file::Rule;
 pub use finder::{Finder, Found};
 use matcher::Matcher;
-pub use process::Facts;
+pub use process::{Facts, Needs};
+pub use surroundings::Surroundings;
 
 /// The verdict of the rules on a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The purpose of the program.
     pub class: Class,
-    /// Does the deciding rule name a unit or a cgroup? All its processes are one program then.
-    pub is_group: bool,
-    /// File of the rule that decided, for people.
-    pub rule: String,
+    /// Which processes are one program.
+    pub group: Group,
+    /// What decided, for people: `a rule of FILE`, or `annotations of CONTAINER`.
+    pub by: String,
+}
+
+/// The processes that are one program with one that a rule matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Group {
+    /// Its descendants.
+    #[default]
+    None,
+    /// All of its cgroup.
+    Cgroup,
+    /// All of its container.
+    Container,
 }
 
 /// A file of rules that cannot be used.
@@ -73,6 +91,8 @@ pub struct Rules {
     directories: Vec<PathBuf>,
     files: BTreeMap<OsString, (PathBuf, Vec<Rule>)>,
     matcher: Matcher,
+    /// Do annotations of containers count?
+    annotations: bool,
 }
 
 impl Rules {
@@ -82,10 +102,26 @@ impl Rules {
         Self { directories, ..Self::default() }
     }
 
+    /// Do annotations of containers count, before all rules?
+    pub fn allow_annotations(&mut self, allow: bool) {
+        self.annotations = allow;
+    }
+
+    /// What they ask for beyond what is cheap.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        let mut needs = Needs { container: self.annotations, command: false };
+        for rule in self.files.values().flat_map(|(_, rules)| rules) {
+            needs.container |= rule.names_a_container();
+            needs.command |= rule.command.is_some() || rule.comm.is_some();
+        }
+        needs
+    }
+
     /// Is there nothing to match by?
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.files.values().all(|(_, rules)| rules.is_empty())
+        !self.annotations && self.files.values().all(|(_, rules)| rules.is_empty())
     }
 
     /// The number of rules.
@@ -128,15 +164,21 @@ impl Rules {
     /// The verdict on a process; none if no rule has it managed.
     #[must_use]
     pub fn decide(&self, facts: &Facts) -> Option<Verdict> {
-        let mut verdict = None;
-        let mut class = Class::Normal;
+        let container = facts.container.as_deref().filter(|_| self.annotations);
+        let asked = container.map(Annotated::of).unwrap_or_default();
+        let mut class = asked.class.unwrap_or_default();
+        let mut verdict = container.filter(|_| asked.manages()).map(|container| Verdict {
+            class,
+            group: Group::Container,
+            by: format!("annotations of {}", container.display()),
+        });
         for index in self.matcher.matching(facts) {
             let Some((path, rule)) = self.rule(index) else { continue };
             class = rule.class().unwrap_or(class);
             verdict = rule.manages().then(|| Verdict {
                 class,
-                is_group: rule.is_of_a_group(),
-                rule: path.display().to_string(),
+                group: rule.group(),
+                by: format!("a rule of {}", path.display()),
             });
         }
         verdict

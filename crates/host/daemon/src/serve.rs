@@ -15,14 +15,14 @@ use server::Server;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use socket::Socket;
 use symbiont_control::Controller;
-use symbiont_linux::actuate::{Lock, LockError, RestoreReport, restore};
+use symbiont_linux::actuate::{Lock, LockError, RestoreReport, Restored, restore};
 use symbiont_linux::launch::{MANAGER_NICE, be_urgent, is_ignored};
 use symbiont_linux::machine::{CountOptions, LinuxMachine, MachineOptions};
 use symbiont_linux::observe::WatchOptions;
 use symbiont_machine::{Ability, Machine};
 use symbiont_planner::Planner;
 use symbiont_policy::{Classes, Policy};
-use symbiont_topology::HostTopology;
+use symbiont_topology::{HostTopology, counted};
 
 use crate::Config;
 use crate::enrolments::File;
@@ -120,9 +120,7 @@ pub fn serve(daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
     let machine_trouble = |error: &dyn std::fmt::Display| ServeError::Machine(error.to_string());
     let host = HostTopology::read().map_err(|error| machine_trouble(&error))?;
     let restored = restore(&host, &daemon.state_dir).map_err(|error| machine_trouble(&error))?;
-    for failed in &restored.report.failed {
-        (daemon.log)(&format!("not restored after a crash: {failed}"));
-    }
+    healed(&restored).iter().for_each(|line| (daemon.log)(line));
     let enrolments = File::new(&daemon.state_dir);
     let before = enrolments.read().unwrap_or_else(|why| {
         (daemon.log)(&why);
@@ -144,7 +142,8 @@ pub fn serve(daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
     let mut managed = Controller::new(machine, chosen.policy, Planner::new(daemon.config.bounds()));
     managed.set_holding(daemon.config.narrow);
     let service = Service::new(&daemon.config.policy, quantum, enrolments);
-    let ruled = RuledPrograms::new(Rules::of(daemon.rules.clone()));
+    let mut ruled = RuledPrograms::new(Rules::of(daemon.rules.clone()));
+    ruled.configure(&daemon.config.containers);
     let mut server = Server { daemon, managed, service, ruled, lock };
     server.step()?;
     server.service.notes.machine = limits(server.managed.machine());
@@ -181,6 +180,34 @@ fn choose(daemon: &Daemon<'_>, config: &Config) -> Result<ChosenPolicy, ServeErr
     let chosen = (daemon.choose)(config);
     let chosen = chosen.map_err(|why| ServeError::Policy { policy: config.policy.clone(), why })?;
     Ok(ChosenPolicy { policy: Box::new(Classes::new(chosen.policy)), ..chosen })
+}
+
+/// What was restored after managers that were killed, as lines for the log.
+fn healed(restored: &Restored) -> Vec<String> {
+    let Restored { report, journals, stale, unusable, .. } = restored;
+    let mut lines = Vec::new();
+    if !journals.is_empty() || report.restored > 0 {
+        let (threads, gone) = (counted(report.restored, "thread"), report.gone);
+        let born = match report.descendants {
+            0 => String::new(),
+            born => format!(", {born} of them born of changed ones"),
+        };
+        lines.push(format!(
+            "restored what a killed manager left changed: {threads}{born}; {gone} had exited"
+        ));
+    }
+    lines.extend(
+        stale
+            .iter()
+            .map(|path| format!("removed {}, all of whose threads are gone", path.display())),
+    );
+    lines.extend(
+        report.left_alone.iter().map(|thread| format!("left alone after a crash: {thread}")),
+    );
+    lines
+        .extend(report.failed.iter().map(|thread| format!("not restored after a crash: {thread}")));
+    lines.extend(unusable.iter().map(|why| format!("not used after a crash: {why}")));
+    lines
 }
 
 /// What a user of `status` should know about this machine.

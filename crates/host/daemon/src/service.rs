@@ -1,6 +1,7 @@
 //! Carries out what clients ask for, between two steps of the loop.
 
 mod answers;
+mod room;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use symbiont_control::Controller;
+use symbiont_linux::actuate::CpuQuotas;
 use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::LinuxMachine;
 use symbiont_linux::perf::processor_name;
-use symbiont_machine::{Ability, Class, Machine, ProgramId, UnknownClass};
-use symbiont_policy::room_for_one;
+use symbiont_machine::{Class, ProgramId, UnknownClass};
 use symbiont_topology::counted;
 use symbiont_wire::{
     Attached, Enrolled, Failure, INTERFACE, INTERFACE_NAME, Info, Released, Reply, Request,
@@ -25,9 +26,10 @@ use crate::jobs::JobAccounts;
 use crate::log::{Kind, Log};
 use crate::metrics::Metrics;
 use crate::process::owner_of;
-use crate::programs::{Program, Programs};
+use crate::programs::{ManagedProgram, Programs};
 use crate::quiet::Watch;
 use crate::snapshot::RecentMoves;
+use crate::throttles::Throttles;
 use crate::together::Together;
 use crate::waits::Waiting;
 use crate::{OwnedProcess, Owner, Peer, enrolments};
@@ -58,10 +60,15 @@ pub struct Service {
     quiet: Watch,
     /// Which programs that are to answer at once wait for their CPUs.
     waiting: Waiting,
+    /// Which programs wait as their quota of CPU time is used up.
+    throttles: Throttles,
+    quotas: CpuQuotas,
     together: Together<ProgramId>,
     own_cpus: OwnCpus,
     /// The last moves; shown by `top`.
     recent_moves: RecentMoves,
+    /// Programs whose first processes have ended; was a step made since?
+    ending: BTreeMap<ProgramId, bool>,
     /// Processes that were detached since the last scan of the rules.
     detached: BTreeSet<u32>,
     /// First processes whose management is not published yet.
@@ -138,6 +145,10 @@ pub enum Effect {
     None,
     /// There is something new to place: the next step shall come at once.
     Step,
+    /// It is not carried out yet: the call is to come up again soon.
+    Later,
+    /// The same, after a step.
+    StepFirst,
     /// The configuration is to be read again, and the call answered with what comes of it.
     Reload,
 }
@@ -159,9 +170,12 @@ impl Service {
             ),
             quiet: Watch::default(),
             waiting: Waiting::default(),
+            throttles: Throttles::default(),
+            quotas: CpuQuotas::discover(),
             together: Together::default(),
             own_cpus: OwnCpus::default(),
             recent_moves: RecentMoves::default(),
+            ending: BTreeMap::new(),
             detached: BTreeSet::new(),
             new_roots: Vec::new(),
             log: Log::default(),
@@ -186,6 +200,9 @@ impl Service {
         managed: &mut MachineController,
         call: &mut Pending,
     ) -> (Vec<Reply>, Effect) {
+        if let Some(effect) = self.waits_for_an_end(managed, call) {
+            return (Vec::new(), effect);
+        }
         let descriptors = std::mem::take(&mut call.descriptors);
         let peer = call.peer;
         let (done, effect) = match &call.request {
@@ -288,13 +305,16 @@ impl Service {
         roots: Vec<OwnedProcess>,
     ) -> Result<(ProgramId, Vec<String>), Failure> {
         let pids: Vec<u32> = roots.iter().map(OwnedProcess::pid).collect();
+        if wanted.class.keeps_cores() {
+            self.end_what_is_over(managed);
+        }
         let mut notes: Vec<String> = self.room(managed, wanted.class, &pids)?.into_iter().collect();
         self.programs.reserve(peer, managed.last().map(|step| &step.sample))?;
         let machine = managed.machine_mut();
-        // A line stays one line, in any table and log.
+        let name: String = wanted.name.chars().take(MOST_NAME).collect();
+        // A line stays one line, in any reason.
         let shown = |c: char| if c.is_control() { '?' } else { c };
-        let name: String = wanted.name.chars().take(MOST_NAME).map(shown).collect();
-        let id = machine.add_program(&name);
+        let id = machine.add_program(&name.chars().map(shown).collect::<String>());
         machine.set_class(id, wanted.class);
         for root in &roots {
             let enrolled = machine.enrol_in(id, root.pid());
@@ -339,7 +359,7 @@ impl Service {
             Kind::Managed,
             format!("{name} (process {first}, user {owner}) is managed, class {class}, {by}"),
         );
-        let program = Program {
+        let program = ManagedProgram {
             name,
             class: wanted.class,
             is_class_stated: wanted.is_class_stated,
@@ -354,37 +374,6 @@ impl Service {
         };
         self.programs.insert(id, program);
         Ok((id, notes))
-    }
-
-    /// Is there a core for a program of this class, which may run where these processes may? A note
-    /// where a program that answers requests has to do without.
-    ///
-    /// # Errors
-    /// When a program that is to be measured would not be alone.
-    fn room(
-        &self,
-        managed: &MachineController,
-        class: Class,
-        roots: &[u32],
-    ) -> Result<Option<String>, Failure> {
-        if !class.keeps_cores() {
-            return Ok(None);
-        }
-        let machine = managed.machine();
-        let keeps = |(id, program): &(ProgramId, &Program)| {
-            program.class.keeps_cores() && !is_over(program, &machine.processes_of(*id))
-        };
-        let granted = self.programs.iter().filter(keeps);
-        let room = room_for_one(machine.topology(), &machine.reach(roots), granted.count());
-        let trouble = match (&machine.support().affinity, room) {
-            (Ability::Absent(why), _) => format!("threads cannot be placed: {why}"),
-            (_, Err(why)) => why.to_string(),
-            (_, Ok(())) => return Ok(None),
-        };
-        match class {
-            Class::Alone => Err(Failure::Refused { reason: format!("not alone: {trouble}") }),
-            _ => Ok(Some(format!("no core of its own: {trouble}"))),
-        }
     }
 
     fn detach(
@@ -478,14 +467,6 @@ fn unmanageable(pid: u32) -> Option<String> {
 /// Whose these processes are; without those that have ended.
 fn owners(processes: BTreeSet<u32>) -> BTreeMap<u32, Owner> {
     processes.into_iter().filter_map(|pid| Some((pid, owner_of(pid).ok()?))).collect()
-}
-
-/// Has a program of these processes ended, though the next step has not noticed it yet?
-fn is_over(program: &Program, processes: &BTreeSet<u32>) -> bool {
-    let ended = program.roots.iter().filter(|process| process.has_ended()).map(OwnedProcess::pid);
-    let ended: BTreeSet<u32> = ended.collect();
-    let all = !program.linger && ended.len() == program.roots.len();
-    all && processes.is_subset(&ended)
 }
 
 fn not_managed(id: u32) -> Failure {

@@ -270,7 +270,7 @@ mod tests {
     use symbiont_wire::{ProgramStatus, Usage};
 
     use super::*;
-    use crate::programs::Program;
+    use crate::programs::ManagedProgram;
 
     /// Programs of two users under `never-twice` on two cores, after some quanta.
     fn stepped() -> (Controller<FakeMachine>, RecentMoves) {
@@ -294,7 +294,7 @@ mod tests {
             let (name, since) = (name.to_owned(), std::time::Instant::now());
             let roots = Vec::new();
             let class = Class::Normal;
-            let program = Program {
+            let program = ManagedProgram {
                 name,
                 class,
                 owner,

@@ -11,6 +11,7 @@
 //!
 //! # Properties
 //! - Waiting is reported when it goes on, with what ran meanwhile, and once (`what_a_program_waits_for_is_named_once`).
+//! - One that its own quota stops blames no other thread (`what_a_program_waits_for_is_named_once`).
 //! - A program that hardly waits, or hardly runs, is not reported (`little_waiting_is_none`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,9 +20,10 @@ use std::time::Duration;
 use symbiont_counters::Characterizations;
 use symbiont_machine::{Class, ProgramId, Sample, Timestamp};
 use symbiont_topology::CpuSet;
-use symbiont_wire::Waits;
+use symbiont_wire::{Throttled, Waits};
 
 use crate::occupants::{Occupancy, RunTimes, intruders};
+use crate::throttles::{is_mostly_throttled, throttled_words};
 
 /// Length of a window, at least.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -122,14 +124,18 @@ impl One {
     }
 }
 
-/// For a log.
-pub(crate) fn line(name: &str, waits: &Waits) -> String {
+/// For a log. `throttled`: the quota that stops it, if one does.
+pub(crate) fn line(name: &str, waits: &Waits, throttled: Option<&Throttled>) -> String {
+    if let Some(throttled) = throttled.filter(|throttled| is_mostly_throttled(throttled)) {
+        return format!("latency not met for {name}: {}", throttled_words(throttled));
+    }
     let by: Vec<String> =
         waits.by.iter().map(|one| format!("{} {:.2} s", one.name, one.s)).collect();
     let by = if by.is_empty() { "not known".to_owned() } else { by.join(", ") };
+    let quota = throttled.map(|quota| format!("; {}", throttled_words(quota))).unwrap_or_default();
     format!(
         "latency not met for {name}: in {:.1} s it waited for {:.0} % of the time that it was ready, for CPU {} (what \
-         ran there: {by})",
+         ran there: {by}){quota}",
         waits.over_s,
         waits.share * 100.0,
         waits.cpus
@@ -208,7 +214,14 @@ mod tests {
         assert!((waits.share - 0.9).abs() < 1e-9 && waits.cpus == "0", "{waits:?}");
         assert_eq!((waits.by[0].name.as_str(), (waits.by[0].s * 10.0).round()), ("hog", 9.0));
         assert_eq!((waiting.count(), waiting.of(ProgramId(1)).is_some()), (1, true));
-        let line = line("editor", waits);
+        let stopped = Throttled { cpus: 0.5, periods: 10, throttled: 9, ..Throttled::default() };
+        assert!(
+            !line("editor", waits, Some(&stopped)).contains("hog"),
+            "its own quota, not a neighbour"
+        );
+        let little = Throttled { throttled: 1, ..stopped };
+        assert!(line("editor", waits, Some(&little)).contains("hog"), "and both");
+        let line = line("editor", waits, None);
         assert!(
             line.contains("in 1.0 s it waited for 90 %") && line.contains("hog 0.90 s"),
             "{line}"

@@ -1,23 +1,27 @@
-//! Acting on threads: affinity, nice value and idle class, and how they are undone.
+//! Changes threads' affinity, nice value and idle class, and undoes every change.
 //!
 //! # Problem
-//! A managed program must be as it was when Symbiont leaves it, however it leaves; settings that a user, a
-//! program or a cpuset made must never be overruled; and the kernel reuses thread numbers.
+//! When Symbiont lets go of a program, in whatever way, the program must be as it was. A setting that the user,
+//! the program or a cpuset chose must never be overruled. And the kernel uses thread numbers again.
 //!
 //! # Approach
-//! An [`Actuator`] keeps for each adopted thread what it had before, and what of ours is applied. Before
-//! each act it checks that the thread is still the same and that its setting is still the one we left; it
-//! writes the act to a journal, acts, and checks the identity again. At the end everything is restored;
-//! after a crash [`restore`] does so from the journal. Affinity is the default. Priorities are changed only
+//! An [`Actuator`] remembers for each adopted thread what it had before, and what of ours is applied now:
+//! ```text
+//! act(thread, setting):
+//!     is it still the same thread, and does it still have what we left on it? else: gone, or changed by another
+//!     write to the journal what it had and what it is about to get, and act
+//!     is it still the same thread?          else: undo it on whichever thread it was
+//! ```
+//! At the end everything is restored; after a crash [`restore`] does so from the journal. A thread that shall
+//! only run elsewhere is nudged: its mask is narrowed and widened again at once. Priorities are changed only
 //! where they can be restored, where one scheduling group holds all contenders, and where no `sched_ext`
-//! scheduler is loaded. A thread that shall only run elsewhere is nudged: its mask is set back at once.
-//! Autogroup and cgroup weights are never changed. `LIMITATIONS.md` lists limits.
+//! scheduler is loaded. Weights of autogroups and cgroups are never changed. `LIMITATIONS.md` lists the limits.
 //!
 //! # Terms and units
-//! *Saved*: what a thread had before us; a mask equal to its cpuset's is saved as "all" and restored as all
-//! ones, so that it follows a cpuset that grows. *Allowed CPUs*: the saved mask within the cpuset.
-//! *Applied*: what we set and did not restore. *Externally changed*: changed by another process since; that
-//! value becomes the saved one, and its mask the allowed CPUs. Births are in clock ticks since boot.
+//! *Saved*: what a thread had before us. A mask equal to its cpuset's is saved as "all" and restored as all ones,
+//! so that it follows a cpuset that grows. *Allowed CPUs*: the saved mask within the cpuset. *Applied*: what we
+//! set and have not restored. *Externally changed*: changed by another process since; then that value is the
+//! saved one. Births are in clock ticks since boot.
 //!
 //! # Properties
 //! - Settings come back at the end (`everything_comes_back_at_the_end`) and after SIGKILL
@@ -30,9 +34,8 @@
 //! - A CPU that goes offline is no external change
 //!   (`a_cpu_that_goes_offline_while_a_mask_is_looked_at_is_no_other_process`).
 //! - Another thread with the same number is not touched (`a_reused_number_is_not_touched`).
-//! - Journals are read or refused (`any_journal_is_read_or_refused`,
-//!   `a_journal_of_any_length_is_read_whole`); another user's only widens descendants' masks
-//!   (`a_descendant_of_another_user_is_only_widened`).
+//! - Journals are read or refused (`any_journal_is_read_or_refused`, `a_journal_of_any_length_is_read_whole`);
+//!   another user's only widens descendants' masks (`a_descendant_of_another_user_is_only_widened`).
 //! - A removed state directory is made again
 //!   (`a_removed_directory_is_made_again_with_all_that_the_journal_said`).
 
@@ -45,11 +48,13 @@ mod applied_state;
 mod blocker;
 mod cgroup;
 #[cfg(any(test, fuzzing))]
+#[path = "worlds/event_machine/mod.rs"]
 pub mod event_machine;
 mod exec;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod groups;
+mod hierarchy;
 mod inheritance;
 mod journal;
 mod journal_state;
@@ -65,6 +70,7 @@ mod nudge;
 mod order;
 mod parents;
 mod past_nudges;
+mod quota;
 mod release;
 mod restore;
 mod restoring;
@@ -85,7 +91,8 @@ pub use cgroup::{Cgroups, Share};
 pub use groups::{GroupKey, Grouping, share_one_group};
 pub use journal::JournalError;
 pub use lock::{Lock, LockError};
-pub use managers::managed_by;
+pub use managers::{left_behind, managed_by};
+pub use quota::{CpuQuotas, Periods, Quota};
 pub use restore::{Restored, is_manager_ending, restore};
 pub use restoring::{NotRestored, RestoreReport};
 pub use scheduler::loaded_scheduler;

@@ -1,4 +1,4 @@
-//! Processes that are distinguished from later ones with the same number, by the time of their birth.
+//! Processes, distinguished by their time of birth from later ones with the same number.
 
 use std::os::fd::OwnedFd;
 
@@ -17,13 +17,13 @@ pub struct ProcessBirth {
 }
 
 impl ProcessBirth {
-    /// That of the process that has this number now.
+    /// The process that has this number now.
     #[must_use]
     pub fn of(process: u32) -> Option<Self> {
         Some(Self { process, born: born(process)? })
     }
 
-    /// Takes hold of the process, if it still lives or no process has waited for its end.
+    /// A pidfd of the process, if it lives or has not been waited for.
     #[must_use]
     pub fn hold(&self) -> Option<OwnedFd> {
         let pid = Pid::from_raw(i32::try_from(self.process).ok()?)?;
@@ -32,7 +32,7 @@ impl ProcessBirth {
         (born(self.process)? == self.born).then_some(pidfd)
     }
 
-    /// Takes hold of the process, if it has not ended.
+    /// A pidfd of the process, if it has not ended.
     #[must_use]
     pub fn hold_alive(&self) -> Option<OwnedFd> {
         self.hold().filter(|pidfd| !has_ended(pidfd))

@@ -1,16 +1,17 @@
-//! Where this process may run, and what else the system's owner has set aside.
+//! Where this process may run, and which CPUs the system's owner has set aside.
 //!
 //! # Problem
-//! In a cpuset or a container a process sees all of the machine's CPUs and may use some of them; other CPUs are
-//! isolated from the scheduler, or spared its ticks. A user should see what of it counts.
+//! In a cpuset or a container a process sees all of the machine's CPUs but may use only some of them. Other CPUs
+//! are isolated from the scheduler, or spared its ticks. Users should see which of this applies to them.
 //!
 //! # Approach
-//! The mask of this process (sched_getaffinity(2)), its cpuset, its quota of CPU time and whether its CPUs are an
-//! exclusive partition (cgroups(7), `Documentation/admin-guide/cgroup-v2.rst`), the kernel's lists of isolated CPUs and
-//! of those without ticks (`/sys/devices/system/cpu`), and the marks that container runtimes leave.
+//! Read are the mask of this process (sched_getaffinity(2)); its cpuset, its quota of CPU time, and whether its
+//! CPUs are an exclusive partition (cgroups(7), `Documentation/admin-guide/cgroup-v2.rst`); the kernel's lists of
+//! isolated CPUs and of those without ticks (`/sys/devices/system/cpu`); and the marks that container runtimes
+//! leave.
 //!
 //! # Terms and units
-//! *Quota*: CPU time over time, so 1.5 is one CPU and a half.
+//! *Quota*: CPU time over time: 1.5 is one and a half CPUs.
 //!
 //! # Properties
 //! - What a tree says is read, and what is missing is none (`a_tree_is_read_as_far_as_it_goes`).
@@ -29,7 +30,7 @@ use crate::actuate::{Cgroups, Share};
 pub struct Confines {
     /// CPUs that are online.
     pub online: CpuSet,
-    /// CPUs that this process may use, of those.
+    /// CPUs among these that this process may use.
     pub allowed: CpuSet,
     /// CPUs that its cpuset allows.
     pub cpuset: CpuSet,
@@ -39,7 +40,7 @@ pub struct Confines {
     pub is_exclusive: Option<bool>,
     /// The least quota of its cgroups.
     pub quota: Option<f64>,
-    /// CPUs that the scheduler balances nothing on (`isolcpus`, isolated partitions).
+    /// CPUs that the scheduler leaves out of load balancing (`isolcpus`, isolated partitions).
     pub isolated: CpuSet,
     /// CPUs without a tick while one thread runs there (`nohz_full`).
     pub tickless: CpuSet,

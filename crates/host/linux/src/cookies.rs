@@ -1,13 +1,14 @@
-//! Cookies of core scheduling of threads.
+//! Threads' core-scheduling cookies.
 //!
 //! # Problem
-//! Linux forces hardware threads idle whose siblings run threads with another cookie (prctl(2), `PR_SCHED_CORE`;
-//! `Documentation/admin-guide/hw-vuln/core-scheduling.rst`). What places threads must know their cookies.
+//! With core scheduling, Linux leaves a hardware thread idle rather than run there a thread whose cookie differs
+//! from that of the thread on its sibling (prctl(2), `PR_SCHED_CORE`;
+//! `Documentation/admin-guide/hw-vuln/core-scheduling.rst`). Whatever places threads must know their cookies.
 //!
 //! # Approach
-//! One call for each thread, when it is first seen and every few seconds after; a child inherits its parent's. The call
-//! needs the permission to trace the thread: cookies that cannot be read count as none. A kernel that was built without
-//! core scheduling or is older than 5.14, and a machine without SMT, is asked once.
+//! A thread is asked for its cookie when it is first seen, and every few seconds after that; a child inherits its
+//! parent's. To ask takes the right to trace the thread: a cookie that cannot be read counts as none. A kernel
+//! without core scheduling (not built in, or older than 5.14) and a machine without SMT are asked once.
 //!
 //! # Properties
 //! - A cookie that a thread gives itself is read (`a_cookie_is_read`), at birth and again, and not at each sample
@@ -60,7 +61,7 @@ impl Cookies {
         Self { exist, known: BTreeMap::new(), asked: Timestamp::default() }
     }
 
-    /// A sample begins: what is known too long is forgotten, and so is what is known of ended threads.
+    /// A sample begins: forgets what was read too long ago, and what was read of ended threads.
     pub fn begin(&mut self, at: Timestamp) {
         if self.exist && at.since(self.asked) >= AGAIN {
             self.asked = at;

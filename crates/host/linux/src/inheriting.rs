@@ -1,18 +1,16 @@
 //! A mutex whose holder inherits the priority of its waiters.
 //!
 //! # Problem
-//! The reader of reports runs at real-time priority, since a newborn has to
-//! get its mask back before it looks at it. It shares locks with the loop,
-//! which runs at normal priority: a busy machine can take the CPU from the
-//! loop while it holds one, and then the reader waits, for milliseconds, behind
-//! the very programs that it should overtake.
+//! The reader of process reports runs at real-time priority: a newborn has to get its mask back before it looks
+//! at it. The reader shares locks with the control loop, which runs at normal priority. A busy machine can take
+//! the CPU from the loop while it holds such a lock; then the reader waits for milliseconds, behind the very
+//! programs that it should overtake.
 //!
 //! # Approach
-//! The kernel's own remedy, the priority-inheriting futex (futex(2)): as long
-//! as a thread waits, the holder runs at that thread's priority. It orders the threads that
-//! may come to an ordinary mutex, which holds the value and remains alone
-//! where the kernel has no such futex. Without a waiter, locking costs no
-//! system call but `gettid`.
+//! The kernel's own remedy, a priority-inheriting futex (futex(2)): while a thread waits, the holder runs at that
+//! thread's priority. The futex decides which thread comes next to an ordinary mutex, which holds the value;
+//! where the kernel has no such futex, the mutex remains alone. Where none waits, locking costs no system call
+//! but `gettid`.
 //!
 //! # Properties
 //! - One at a time has the value (`one_at_a_time`).

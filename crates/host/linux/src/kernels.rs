@@ -1,11 +1,13 @@
-//! Loops whose speed follows from a few figures of a core: known answers of this processor.
+//! Loops of known speed, by which a processor is measured.
 //!
 //! # Approach
-//! Each is one loop of assembly, so that nothing but what it is named for limits it: chains by latency, independent
-//! operations by units, branches by the predictor, chases by one level of the caches. Chains of adds give the clock,
-//! since an add takes one cycle: the others are timed with it, and stolen time drops out.
-//! They exist for x86-64 only. A chase that goes on ([`Memory::go_on`]) does so from where it was, so that
-//! short pieces of it see all of its memory too.
+//! Each is a loop in assembly that only one thing limits, the one that it is named after: chains of operations by
+//! their latency, independent operations by the units, branches by the predictor, chases through memory by one
+//! level of the caches. An add takes one cycle, so that a chain of adds gives the clock: the others are timed
+//! together with it, and time stolen by a hypervisor cancels out.
+//!
+//! The loops exist for x86-64 only. A chase can go on from where it stopped ([`Memory::go_on`]), so that short
+//! pieces of it go through all of its memory as well.
 //!
 //! # Properties
 //! `every_kernel_ends_after_its_rounds`, `a_chase_meets_every_line_once`, `a_chase_goes_on_from_where_it_was`.

@@ -1,20 +1,21 @@
-//! Starts programs such that they, and the shell around them, notice nothing.
+//! Starts programs in such a way that neither they nor the shell around them notice anything.
 //!
 //! # Problem
-//! A managed program must have the process, session, terminal, signals, limits and exit status that it has
-//! alone. A parent that forks and waits breaks job control and hides how the program died. Yet a process has
-//! to watch the program while it runs, and to restore settings at its end.
+//! A managed program must have the process, session, terminal, signals, limits and exit status that it has alone.
+//! A parent that forks and waits breaks job control and hides how the program died. Yet some process has to watch
+//! the program while it runs, and to restore settings at its end.
 //!
 //! # Approach
-//! The *manager* is a process that is forked twice, so that it is no process's child, and lives in a session
-//! of its own: no terminal, no descriptor of the caller's, `/` as its directory. It receives the *roots* to
-//! watch by pidfd, enrols them while they are held back, and says [`Manager::ready`].
-//! - [`exec_in_place`]: one program and no output afterwards. The calling process itself becomes the program.
-//! - [`supervise`]: several programs, or a report afterwards. The calling process stays as *supervisor*: it
-//!   passes on signals, stops and continues with its programs, and [`finish`] dies as they died.
+//! That process is the *manager*. It is forked twice, so that it is no child of the program or the shell, and
+//! lives in a session of its own: no terminal, no descriptor of the caller's, `/` as its directory. It gets the
+//! pidfds of the *roots*, enrols them while they are held back, and says [`Manager::ready`].
+//! - [`exec_in_place`]: one program, and nothing to print afterwards. The calling process itself becomes the
+//!   program.
+//! - [`supervise`]: several programs, or a report afterwards. The calling process stays as the *supervisor*: it
+//!   passes on signals, stops and continues with its programs, and [`finish`] ends it as they ended.
 //!
-//! Both fork, so both must be called before the process has a second thread. If the manager fails, the
-//! program runs unmanaged, and the caller learns the reason. `LIMITATIONS.md` lists limits.
+//! Both fork, so both must be called before the process has a second thread. If the manager fails, the program
+//! runs unmanaged, and the caller is given the reason. `LIMITATIONS.md` lists the limits.
 //!
 //! # Terms and units
 //! *Root*: the first process of an enrolled command. *Gate*: holds a root back until it is enrolled. *Own

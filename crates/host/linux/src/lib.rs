@@ -1,4 +1,4 @@
-//! The real machine: threads, run states, affinity, priority, restore.
+//! The real machine: starts programs, watches their threads, moves them, and restores what it changed.
 
 pub mod actuate;
 mod birth;

@@ -1,24 +1,24 @@
-//! This host as a [`Machine`]: observes by [`crate::observe`], acts by [`crate::actuate`].
+//! This host as a [`Machine`]: it watches by [`crate::observe`] and acts by [`crate::actuate`].
 //!
 //! # Problem
-//! The loop needs one machine that it can sample and steer; watching and acting must agree about which
-//! threads exist, also in the middle of a quantum, when a newborn has inherited its parent's settings.
+//! The control loop needs one machine that it can both sample and steer. Watching and acting must agree on which
+//! threads exist, even in the middle of a quantum, when a newborn has just inherited its parent's settings.
 //!
 //! # Approach
-//! [`LinuxMachine`] adopts each thread when it is first read and forgets it when it is gone. Its hook, called
-//! on the reader's thread, informs the actuator of births and execs at once. Samples are stamped with
-//! `CLOCK_MONOTONIC`. Waiting goes through [`Wait`], so that the loop also wakes when the programs end or when
-//! it is asked to stop. [`crate::perf`] counts events for just the needed signals; threads' files and counters
-//! share the descriptors, so that as many threads as possible have both. CPUs that go offline or come online
-//! change the topology at the next sample.
+//! [`LinuxMachine`] adopts each thread when it first reads it, and forgets it once it is gone. Its hook runs on
+//! the reader's thread and informs the actuator of births and execs at once. Samples are stamped with
+//! `CLOCK_MONOTONIC`. Waiting goes through [`Wait`], so that the loop also wakes when the programs end or when it
+//! is asked to stop. [`crate::perf`] counts events only for signals that are needed. Threads' files and counters
+//! share one budget of descriptors, so that as many threads as possible have both. CPUs that go offline or come
+//! online change the topology at the next sample.
 //!
 //! # Terms and units
-//! *Fresh*: a thread that did not exist at the end of an earlier quantum, or whose last fork of a process or
-//! process's last exec are not yet [`SETTLE`] old and several quanta (2 s for a fork where births are found by
-//! scanning); for an ordinary user, also one whose process makes others or has run its program for less than
-//! 2 s. *Starting*: one that is not fresh, whose process has not yet run for some 200 ms since it was made or
-//! exec'd, nor existed for 2 s without wait time. *Settled*: all others. *Lateness*: from the planned moment
-//! to the wake-up of the loop.
+//! *Fresh*: a thread is fresh if it did not exist at the end of an earlier quantum, or until [`SETTLE`] and
+//! several quanta have passed since it last forked a process or its process last exec'd (2 s for a fork where
+//! births are found by scanning); for an ordinary user also while its process makes others, or has run its
+//! program for less than 2 s. *Starting*: not fresh, but its process has neither run for some 200 ms since it was
+//! made or exec'd, nor existed for 2 s not counting wait time. *Settled*: all others. *Lateness*: from the
+//! planned moment to the wake-up of the loop.
 //!
 //! # Properties
 //! - Needed events are counted, and no others (`only_what_is_needed_is_counted`,
@@ -68,6 +68,7 @@ pub(crate) use hook::Hook;
 use insisting::{Insisting, runs_on, sleeps};
 pub use observer::Observer;
 use quantum_timer::{Early, QuantumTimer, Woken};
+pub use release::Living;
 use release::Releases;
 pub use settling::SETTLE;
 use start::Starts;

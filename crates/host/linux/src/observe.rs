@@ -1,19 +1,20 @@
-//! Watching: which threads belong to the enrolled programs, and what they do.
+//! Watches which threads belong to the enrolled programs, and what they do.
 //!
 //! # Problem
-//! A program makes processes and threads at any time, perhaps thousands a second, and Linux reuses their
-//! numbers. At each quantum's end Symbiont must know every thread of each enrolled program, its state, run
-//! time and wait time, for at most a few microseconds a thread. It must also hear of newborns *before* they
-//! read the mask that they inherited.
+//! A program makes processes and threads at any time, perhaps thousands a second, and Linux uses their numbers
+//! again. At the end of each quantum, Symbiont must know every thread of each enrolled program, its state, run
+//! time and wait time, for at most a few microseconds a thread. And it must hear of newborns *before* they read
+//! the mask that they inherited.
 //!
 //! # Approach
-//! - **Births, execs and ends** come from the kernel's process connector on a thread of its own
-//!   ([`Method::Connector`]), once it has proved that it reports. Else /proc is listed at each read
+//! - **Births, execs and ends** are reported by the kernel's process connector to a thread of its own
+//!   ([`Method::Connector`]), once the connector has proved that it reports. Else /proc is listed at each read
 //!   ([`Method::Scan`]). Both feed one pure state machine, which knows the enrolled processes.
-//! - **Losses** of reports are noticed and repaired by a complete scan at the next read ([`Losses`]).
-//! - **Reading** is one `pread` of `stat` and one of `schedstat` for each thread, on files that stay open; of a
-//!   thread that slept and has not run since just `schedstat`, if no other thread is ready than those read.
-//! - **Enrolment** subscribes first, then scans, then applies what was reported meanwhile.
+//! - **Lost reports** are noticed, and made good by a complete scan at the next read ([`Losses`]).
+//! - **Reading** a thread is one `pread` of `stat` and one of `schedstat`, from files that stay open. Of a thread
+//!   that slept and has not run since it is `schedstat` only, if no other thread of the machine is ready than
+//!   those read.
+//! - **Enrolment** first subscribes, then scans, then applies what was reported meanwhile.
 //!
 //! `LIMITATIONS.md` lists what is not known.
 //!
@@ -29,7 +30,7 @@
 //! - Identities do not mix (`a_thread_in_the_place_of_another_is_found`, `a_number_used_again_is_another_thread`,
 //!   `an_exec_from_another_thread_leaves_the_leader`).
 //! - Each thread alive at two consecutive reads is in the second
-//!   ([`census`]; `a_thread_that_lives_through_a_quantum_is_read_at_its_end`).
+//!   (`census` in the tests; `a_thread_that_lives_through_a_quantum_is_read_at_its_end`).
 //! - A waiting thread is seen ready (`a_sleeper_that_waits_for_a_cpu_is_seen_ready`).
 //! - Lost reports are repaired (`an_overrun_is_made_good_by_a_scan`), and nothing is left behind
 //!   (`short_lived_threads_leave_nothing_behind`).
@@ -37,7 +38,6 @@
 //!   `in_another_pid_namespace_it_scans`, `few_descriptors_are_enough`).
 
 mod bystanders;
-mod census;
 mod connector;
 mod event;
 mod files;
@@ -56,11 +56,12 @@ mod state;
 mod sys;
 mod tree;
 #[cfg(any(test, fuzzing))]
+#[path = "worlds/tree_world.rs"]
 mod tree_world;
 mod watcher;
 
+pub use bystanders::Bystander;
 pub(crate) use bystanders::read_bystanders;
-pub use census::{Counted, census};
 pub use connector::Losses;
 #[cfg(any(test, fuzzing))]
 pub(crate) use event::Event;

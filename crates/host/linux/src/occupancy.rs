@@ -1,17 +1,17 @@
-//! What the time of hardware threads went to, and which threads ran there.
+//! What hardware threads spent their time on, and which threads ran there.
 //!
 //! # Problem
-//! A program that is measured alone is disturbed by whatever else runs on its cores: threads that no
-//! manager manages, the kernel's own, and a hypervisor that runs another guest meanwhile.
+//! A program that is measured alone is disturbed by whatever else runs on its cores: threads that no manager
+//! manages, the kernel's own, and a hypervisor that runs another guest meanwhile.
 //!
 //! # Approach
-//! `/proc/stat` (proc_stat(5)) says for each hardware thread how long it was idle and how long a
-//! hypervisor withheld it; the rest of the time something ran. [`last_on`] lists the threads that ran
-//! there last, which costs a file for each thread of the machine: it is for when something is wrong.
+//! `/proc/stat` (proc_stat(5)) says for each hardware thread how long it was idle, and how long a hypervisor
+//! withheld it; in the rest of the time something ran. [`last_on`] lists the threads that ran there last. It
+//! opens a file for each thread of the machine, and is meant for finding out what went wrong.
 //!
 //! # Terms and units
-//! Times are cumulative since boot, in steps of a clock tick (10 ms as a rule). *Stolen*: time in
-//! which a thread was ready, but a hypervisor ran something else.
+//! Times are cumulative since boot, in steps of a clock tick (usually 10 ms). *Stolen*: a thread was ready, but
+//! the hypervisor ran something else.
 //!
 //! # Properties
 //! - No input makes the parser panic, and lines that it does not know are passed over
@@ -27,6 +27,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 use symbiont_topology::{CpuSet, PuId};
 
+pub use crate::observe::Bystander;
 use crate::observe::{read_bystanders, unsigned};
 
 /// What each hardware thread did until a moment.
@@ -45,21 +46,6 @@ pub struct CpuTime {
     pub idle: Duration,
     /// Ran something else for the hypervisor.
     pub stolen: Duration,
-}
-
-/// A thread that ran on hardware threads of interest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bystander {
-    /// Its process.
-    pub process: u32,
-    /// Its number.
-    pub thread: u32,
-    /// When it was born, since boot.
-    pub born: Duration,
-    /// Its name.
-    pub name: String,
-    /// How long it ran since it was born, wherever that was.
-    pub run_time: Duration,
 }
 
 impl CpuTimes {

@@ -1,4 +1,4 @@
-//! Which CPUs are online, cheaply enough to be asked every quantum.
+//! Which CPUs are online, read cheaply enough for every quantum.
 
 use std::fs::File;
 use std::path::Path;

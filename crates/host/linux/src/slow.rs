@@ -1,26 +1,26 @@
-//! Slower CPUs, made here: for experiments on machines whose cores are all
-//! alike.
+//! Makes CPUs slower, for experiments on machines whose cores are all alike.
 //!
 //! # Problem
-//! What a scheduler gains on an asymmetric machine can only be measured on one.
-//! Morad et al. (section 6) emulate it by lowering the duty cycle of seven of
-//! eight cores. Clock modulation and frequency limits belong to the kernel,
-//! stay behind when a program is killed, and are missing in virtual machines.
+//! What a scheduler gains on an asymmetric machine can be measured only on one. Morad et al. (section 6) emulate
+//! it by lowering the duty cycle of seven of eight cores. Clock modulation and frequency limits belong to the
+//! kernel: they stay when a program is killed, and virtual machines do not have them.
 //!
 //! # Approach
-//! A process per CPU ([`run`]) is pinned to it and takes it away from all others
-//! else for a fixed part of each [`PERIOD`]: of a CPU that shall be F times as
-//! slow, the part 1 − 1/F. It runs in a real-time class, or where that is not
-//! permitted at nice −20, which takes CAP_SYS_NICE or a resource limit that
-//! permits it.
+//! A process for each such CPU ([`run`]) is pinned to it, and takes it away from all other threads for part of
+//! each [`PERIOD`]:
 //!
-//! Nothing is changed but that process's own state, so nothing is left behind
-//! when it ends, and it always ends: at its deadline, with its parent (the
-//! kernel kills it then, and it looks for itself as well), and at any signal.
+//! ```text
+//! until the deadline, the parent's end or any signal:
+//!     spin for (1 − 1/F) · PERIOD        a CPU that shall be F times as slow
+//!     sleep for PERIOD / F
+//! ```
 //!
-//! What it is not: caches, memory and the kernel's interrupts keep their speed;
-//! a slowed thread stands still for milliseconds instead of going slowly; and
-//! the OS's own accounts show a thread that waits, not one that is slow.
+//! It runs in a real-time class or, where that is not permitted, at nice −20, which takes CAP_SYS_NICE or a
+//! resource limit that permits it. It changes nothing but its own state, so that nothing is left behind when it
+//! ends; and it always ends: when its parent dies, the kernel kills it, and it also looks for itself.
+//!
+//! The emulation has limits. Caches, memory and the kernel's interrupts keep their speed; a slowed thread stands
+//! still for milliseconds instead of running slowly; and the OS accounts for it as a thread that waits.
 //!
 //! # Properties
 //! - It takes about the share that it should (tests of the command line tool).

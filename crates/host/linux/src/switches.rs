@@ -1,9 +1,9 @@
-//! Which threads are ready, at the moment that it changes: the scheduler's tracepoints.
+//! Follows which threads are ready, switch by switch, by the scheduler's tracepoints.
 //!
 //! # Problem
-//! The scheduler's accounts ([`crate::observe`]) are read once per quantum. A phase that is shorter than a
-//! quantum cannot be seen in them, and a longer one is noticed a quantum late. Morad et al. (section 6) count
-//! ready threads in the kernel, whenever a thread's state changes.
+//! The scheduler's accounts ([`crate::observe`]) are read once a quantum. They do not show a phase that is
+//! shorter than a quantum, and show a longer one a quantum late. Morad et al. (section 6) count ready threads in
+//! the kernel, whenever a thread's state changes.
 //!
 //! # Approach
 //! - **Events.** `sched_switch`, `sched_waking`, `sched_wakeup` and `sched_wakeup_new` of all threads go to one
@@ -12,14 +12,14 @@
 //!   where the thread will run (`sched_wakeup`). Idle threads' own events can be missing, so both are needed.
 //! - **Their layout** is read from tracefs: the mounted one, or a detached one (fsmount(2)).
 //! - **A thread of its own** ([`Reader`]) sleeps until there are events, at real-time priority where permitted;
-//!   it reads at most once per [`PAUSE`]. Its own switches are filtered in the kernel.
+//!   it reads at most once per [`PAUSE`]. The kernel filters out its own switches.
 //! - **Counting** ([`ReadyThreads`]) is a pure function of the events: a thread is ready from its wake-up, or
 //!   from running, until it is switched off in a state that is not runnable.
 //! - **An alarm** ([`Alarm`]) informs the waiting loop that a program's number of ready threads crossed a
 //!   threshold.
 //!
-//! It takes CAP_PERFMON and CAP_SYS_ADMIN (root), and the initial pid namespace, whose numbers the kernel
-//! writes; else [`SwitchError`] says what is missing, and the accounts remain.
+//! All this takes CAP_PERFMON and CAP_SYS_ADMIN (root), and the initial PID namespace, whose numbers the kernel
+//! writes. Else [`SwitchError`] says what is missing, and only the accounts remain.
 //!
 //! # Terms and units
 //! *At*: when something happened. *Seen*: when the reader had it.

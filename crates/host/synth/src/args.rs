@@ -124,10 +124,6 @@ pub struct Threads {
     /// Seed of the moments of the first wakes
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Let the main thread read the others' stat and schedstat this often, and
-    /// report its cost: the least that a manager does
-    #[arg(long, value_name = "TIME", value_parser = positive_time)]
-    pub watch: Option<Duration>,
     /// Report as JSON
     #[arg(long)]
     pub json: bool,

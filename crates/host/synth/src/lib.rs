@@ -47,7 +47,6 @@ pub mod pool;
 pub mod requests;
 pub mod sequence;
 pub mod usage;
-pub mod watch;
 pub mod work;
 
 mod ratio;

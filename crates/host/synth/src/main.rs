@@ -72,7 +72,6 @@ fn threads(args: &Threads, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
         work: args.work,
         duration: args.duration,
         seed: args.seed,
-        watch: args.watch,
     };
     let report = many::run(&options, stop)?;
     let text = format!(

@@ -14,10 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::usage::Usage;
-use crate::watch::{Watch, Watched};
 use crate::work::{CHUNK, Stop, calculate};
 
-/// ThreadsOptions of a run.
+/// What a run consists of.
 #[derive(Debug, Clone)]
 pub struct ThreadsOptions {
     /// Threads in addition to the main one, which only waits.
@@ -32,9 +31,6 @@ pub struct ThreadsOptions {
     pub duration: Duration,
     /// Seed of the moments at which they wake first.
     pub seed: u64,
-    /// How often the main thread reads the /proc entries of the others, which
-    /// is the least that a manager does; none: never.
-    pub watch: Option<Duration>,
 }
 
 /// The result; the JSON form of `threads --json`.
@@ -56,9 +52,6 @@ pub struct Report {
     pub busy_iterations: u64,
     /// Seconds on a CPU, all threads; absent where the kernel does not report it.
     pub cpu_s: Option<f64>,
-    /// The cost of watching, if it was requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub watched: Option<Watched>,
 }
 
 #[derive(Debug, Default)]
@@ -114,16 +107,10 @@ pub fn run(options: &ThreadsOptions, stop: &Arc<AtomicBool>) -> Result<Report, E
     }
     let begin = Instant::now();
     let stop_at = Stop::new(begin.checked_add(options.duration), Arc::clone(stop));
-    let mut watch = options.watch.map(Watch::start);
-    let period = watch.as_ref().map_or(Duration::from_millis(100), |watch| watch.period);
     while refused.is_none() && !stop_at.reached() {
         let left = options.duration.saturating_sub(begin.elapsed());
-        std::thread::sleep(left.min(period));
-        if let Some(watch) = &mut watch {
-            watch.read();
-        }
+        std::thread::sleep(left.min(Duration::from_millis(100)));
     }
-    let watched = watch.map(Watch::end);
     let elapsed_s = begin.elapsed().as_secs_f64();
     let usage = Usage::of_this_process();
     stop.store(true, Ordering::Relaxed);
@@ -144,7 +131,6 @@ pub fn run(options: &ThreadsOptions, stop: &Arc<AtomicBool>) -> Result<Report, E
         wakes: team.wakes.load(Ordering::Relaxed),
         busy_iterations: team.busy_iterations.load(Ordering::Relaxed),
         cpu_s: usage.cpu_s,
-        watched,
     })
 }
 
@@ -206,13 +192,10 @@ mod tests {
             work: 5,
             duration: Duration::from_millis(300),
             seed: 1,
-            watch: Some(Duration::from_millis(20)),
         };
         let report = run(&options, &Arc::new(AtomicBool::new(false))).unwrap();
         assert!(report.busy_iterations >= CHUNK);
         assert!(report.wakes >= 1);
         assert!(report.elapsed_s >= 0.3);
-        let watched = report.watched.unwrap();
-        assert!(watched.quanta >= 1 && watched.thread_quanta >= 6 * watched.quanta);
     }
 }

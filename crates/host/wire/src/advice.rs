@@ -21,7 +21,7 @@ pub struct Advice {
     /// CPU time over time watched from which on a program counts as busy.
     pub busy_from: f64,
     /// Programs that were busy, the busiest first.
-    pub programs: Vec<Program>,
+    pub programs: Vec<AdvisedProgram>,
     /// The other programs.
     pub others: Others,
     /// Would anything be changed?
@@ -72,8 +72,8 @@ pub struct Policy {
 
 /// A job that was busy: a command with the processes that it made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub struct Program {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields, rename = "Program"))]
+pub struct AdvisedProgram {
     /// The name of its command.
     pub name: String,
     /// Its first process.

@@ -46,7 +46,7 @@ pub use failure::Failure;
 pub use frame::{FrameBuffer, FrameTooLong, MOST_BYTES, to_frame};
 pub use reply::{
     Attached, CoRunner, Enrolled, Explanations, Info, Intruder, NextToProgram, ProgramStatus,
-    Quiet, Released, Reloaded, RunnerUp, Score, Status, Usage, Waits, Why,
+    Quiet, Released, Reloaded, RunnerUp, Score, Status, Throttled, Usage, Waits, Why,
 };
 pub use request::Request;
 pub use snapshot::{CoreStatus, ManagerStatus, MoveStatus, Snapshot, ThreadStatus};

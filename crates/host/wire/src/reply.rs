@@ -151,6 +151,9 @@ pub struct ProgramStatus {
     /// waits.
     #[serde(default)]
     pub waits: Option<Waits>,
+    /// The quota of CPU time that makes it wait; none while none does.
+    #[serde(default)]
+    pub throttled: Option<Throttled>,
     /// The programs that it shared cores with; none where the policy does not learn from them.
     #[serde(default)]
     pub next_to: Vec<NextToProgram>,
@@ -199,6 +202,22 @@ pub struct Waits {
     pub cpus: String,
     /// Threads of others that ran there meanwhile, as far as known, most CPU time first.
     pub by: Vec<Intruder>,
+}
+
+/// A quota of CPU time (`cpu.max`, `cpu.cfs_quota_us`) stops a program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Throttled {
+    /// The cgroup that has the quota.
+    pub cgroup: String,
+    /// The quota: CPU time over time.
+    pub cpus: f64,
+    /// Periods of the quota in which it ran.
+    pub periods: u64,
+    /// Of these, those in which the quota was used up.
+    pub throttled: u64,
+    /// Over how long these were counted, seconds.
+    pub over_s: f64,
 }
 
 /// Threads of one name that ran on the cores of another program.
@@ -261,6 +280,9 @@ pub struct Why {
     pub ran_share: Option<f64>,
     /// Share of the last quantum for which it waited for a hardware thread, 0 to 1.
     pub waited_share: Option<f64>,
+    /// The quota of CPU time that makes its program wait; none while none does.
+    #[serde(default)]
+    pub throttled: Option<Throttled>,
 }
 
 /// What the policy predicts of a placement that it did not choose.

@@ -17,7 +17,7 @@
 //! - Where nothing is known, jobs start as they are numbered
 //!   (`without_knowledge_jobs_start_in_order`).
 
-use crate::{Job, Node, Predict, Program, Release, Rules, Running, choose};
+use crate::{Job, Node, Predict, ProgramNumber, Release, Rules, Running, choose};
 
 /// A job of a batch that waits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +25,7 @@ pub struct BatchJob {
     /// Its number.
     pub id: u64,
     /// Its program.
-    pub program: Program,
+    pub program: ProgramNumber,
     /// How long it is expected to take, seconds; none: not known, so as long as the average.
     pub expected_s: Option<f64>,
 }
@@ -38,7 +38,7 @@ const MUST: f64 = 1.0;
 #[must_use]
 pub fn choose_of_batch(
     waiting: &[BatchJob],
-    programs: Vec<Program>,
+    programs: Vec<ProgramNumber>,
     slots: usize,
     by_length: bool,
     predict: &impl Predict,
@@ -77,7 +77,7 @@ mod tests {
     struct Parity;
 
     impl Predict for Parity {
-        fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
+        fn slowdown(&self, victim: ProgramNumber, co_runners: &[ProgramNumber]) -> f64 {
             let alike = co_runners.iter().filter(|other| other.0 % 2 == victim.0 % 2).count();
             1.0 + 0.5 * alike as f64
         }
@@ -86,14 +86,14 @@ mod tests {
     fn waiting(jobs: &[(u32, Option<f64>)]) -> Vec<BatchJob> {
         let job = |(id, &(program, expected_s)): (u64, &(u32, Option<f64>))| BatchJob {
             id,
-            program: Program(program),
+            program: ProgramNumber(program),
             expected_s,
         };
         (1..).zip(jobs).map(job).collect()
     }
 
     fn started(jobs: &[(u32, Option<f64>)], running: &[u32], by_length: bool) -> Vec<u64> {
-        let running = running.iter().map(|&program| Program(program)).collect();
+        let running = running.iter().map(|&program| ProgramNumber(program)).collect();
         let releases = choose_of_batch(&waiting(jobs), running, 2, by_length, &Parity);
         releases.iter().map(|release| release.job).collect()
     }

@@ -14,7 +14,8 @@
 use symbiont_model::{Model, Shares};
 
 use crate::{
-    Numbering, Observations, Predict, Program, RunTimeModel, SharedCores, Stack, StackPredictor,
+    Numbering, Observations, Predict, ProgramNumber, RunTimeModel, SharedCores, Stack,
+    StackPredictor,
 };
 
 /// A stack of less CPU time says too little, seconds.
@@ -72,7 +73,7 @@ impl CombinedPredictor {
 
     /// What the slowdown of a program next to others is predicted from.
     #[must_use]
-    pub fn basis(&self, victim: Program, co_runners: &[Program]) -> Basis {
+    pub fn basis(&self, victim: ProgramNumber, co_runners: &[ProgramNumber]) -> Basis {
         if self.by_stacks(victim, co_runners).is_some() {
             Basis::Stacks
         } else if self.shared_cores.against_average(victim, co_runners).is_some() {
@@ -82,13 +83,13 @@ impl CombinedPredictor {
         }
     }
 
-    fn by_stacks(&self, victim: Program, co_runners: &[Program]) -> Option<f64> {
+    fn by_stacks(&self, victim: ProgramNumber, co_runners: &[ProgramNumber]) -> Option<f64> {
         self.modelled.as_ref()?.slowdown(victim, co_runners)
     }
 }
 
 impl Predict for CombinedPredictor {
-    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
+    fn slowdown(&self, victim: ProgramNumber, co_runners: &[ProgramNumber]) -> f64 {
         if let Some(slowdown) = self.by_stacks(victim, co_runners) {
             return slowdown;
         }
@@ -147,9 +148,10 @@ mod tests {
     fn the_model_predicts_where_all_have_stacks_and_run_times_elsewhere() {
         let combined = combined();
         let of = |victim, others: &[u32]| {
-            let others: Vec<Program> = others.iter().map(|&other| Program(other)).collect();
-            let slowdown = combined.slowdown(Program(victim), &others);
-            (combined.basis(Program(victim), &others), (slowdown * 1e6).round() / 1e6)
+            let others: Vec<ProgramNumber> =
+                others.iter().map(|&other| ProgramNumber(other)).collect();
+            let slowdown = combined.slowdown(ProgramNumber(victim), &others);
+            (combined.basis(ProgramNumber(victim), &others), (slowdown * 1e6).round() / 1e6)
         };
         assert_eq!(of(0, &[1]), (Basis::Stacks, 1.15));
         for other in 2..=5 {
@@ -163,7 +165,7 @@ mod tests {
     fn without_a_model_run_times_predict() {
         let learned = RunTimeModel::fit(&[], Demand { used: vec![Some(2.0)], cpus: 2.0 });
         let combined = CombinedPredictor::of_run_times(learned);
-        let (one, others) = (Program(0), [Program(0)]);
+        let (one, others) = (ProgramNumber(0), [ProgramNumber(0)]);
         assert_eq!(combined.basis(one, &others), Basis::RunTimes);
         assert_eq!(combined.slowdown(one, &others), 2.0);
     }

@@ -54,10 +54,12 @@ pub use combined::{Basis, CombinedPredictor};
 pub use digest::{digest, digest_of_text, work};
 pub use identity::{Identities, Identity};
 pub use numbering::{Numbering, learn};
-pub use observed::{MOST_PROGRAMS, MOST_RUNS, NextTo, Observations, ProgramRecord, Run, Stack};
+pub use observed::{
+    CompletedRun, MOST_PROGRAMS, MOST_RUNS, NextTo, Observations, ProgramRecord, Stack,
+};
 pub use predict::{Flat, Predict};
 pub use program_key::{NotAKey, ProgramKey};
-pub use queue::{Choice, Job, Node, Program, Reason, Release, Rules, Running};
+pub use queue::{Choice, Job, Node, ProgramNumber, Reason, Release, Rules, Running};
 pub use run_time_model::{CoRun, Demand, RunTimeModel};
 pub use shared_cores::SharedCores;
 pub use stack_predictor::StackPredictor;

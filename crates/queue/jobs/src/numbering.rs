@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::{CoRun, Demand, Observations, Program, ProgramKey, ProgramRecord, RunTimeModel};
+use crate::{CoRun, Demand, Observations, ProgramKey, ProgramNumber, ProgramRecord, RunTimeModel};
 
 /// Numbers programs, those first of which something is known.
 #[derive(Debug, Clone, Default)]
 pub struct Numbering {
     keys: Vec<ProgramKey>,
-    numbers: BTreeMap<ProgramKey, Program>,
+    numbers: BTreeMap<ProgramKey, ProgramNumber>,
 }
 
 impl Numbering {
@@ -23,11 +23,11 @@ impl Numbering {
     }
 
     /// The number of a program; a new one if it has none.
-    pub fn number(&mut self, key: &ProgramKey) -> Program {
+    pub fn number(&mut self, key: &ProgramKey) -> ProgramNumber {
         if let Some(number) = self.numbers.get(key) {
             return *number;
         }
-        let number = Program(u32::try_from(self.keys.len()).unwrap_or(u32::MAX));
+        let number = ProgramNumber(u32::try_from(self.keys.len()).unwrap_or(u32::MAX));
         self.keys.push(key.clone());
         self.numbers.insert(key.clone(), number);
         number
@@ -35,13 +35,13 @@ impl Numbering {
 
     /// The number of a program, if it has one.
     #[must_use]
-    pub fn get(&self, key: &ProgramKey) -> Option<Program> {
+    pub fn get(&self, key: &ProgramKey) -> Option<ProgramNumber> {
         self.numbers.get(key).copied()
     }
 
     /// The program of a number.
     #[must_use]
-    pub fn key(&self, program: Program) -> Option<&ProgramKey> {
+    pub fn key(&self, program: ProgramNumber) -> Option<&ProgramKey> {
         self.keys.get(program.0 as usize)
     }
 
@@ -57,7 +57,7 @@ impl Numbering {
 pub fn learn(observations: &Observations, numbering: &mut Numbering, cpus: f64) -> RunTimeModel {
     let mut runs = Vec::new();
     // The same work of two programs is two works.
-    let mut works: BTreeMap<(Program, u64), u64> = BTreeMap::new();
+    let mut works: BTreeMap<(ProgramNumber, u64), u64> = BTreeMap::new();
     for (key, record) in observations.records() {
         let program = numbering.number(key);
         for run in &record.runs {
@@ -77,15 +77,15 @@ pub fn learn(observations: &Observations, numbering: &mut Numbering, cpus: f64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Predict, Run};
+    use crate::{CompletedRun, Predict};
 
     fn key(digest: &str) -> ProgramKey {
         ProgramKey { user: 1000, digest: digest.to_owned() }
     }
 
-    fn run(ended_s: u64, elapsed_s: f64, other: &str) -> Run {
+    fn run(ended_s: u64, elapsed_s: f64, other: &str) -> CompletedRun {
         let (cpu_s, co_runners) = (Some(elapsed_s), vec![(key(other), 1.0)]);
-        Run { ended_s, work: 7, elapsed_s, error_s: 0.0, cpu_s, co_runners }
+        CompletedRun { ended_s, work: 7, elapsed_s, error_s: 0.0, cpu_s, co_runners }
     }
 
     #[test]

@@ -25,7 +25,7 @@ const MOST_NEXT_TO: usize = 64;
 
 /// A run that ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct CompletedRun {
     /// When it ended.
     pub ended_s: u64,
     /// What it was asked to do, by a digest.
@@ -76,7 +76,7 @@ pub struct ProgramRecord {
     /// When it was last seen.
     pub seen_s: u64,
     /// Its latest runs, oldest first.
-    pub runs: VecDeque<Run>,
+    pub runs: VecDeque<CompletedRun>,
     /// Its CPI stack, where events are counted.
     pub stack: Option<Stack>,
     /// What programs did to it with which it shared cores, where that is learned.
@@ -117,7 +117,7 @@ impl Observations {
     }
 
     /// Adds a run.
-    pub fn add_run(&mut self, key: &ProgramKey, name: &str, run: Run) {
+    pub fn add_run(&mut self, key: &ProgramKey, name: &str, run: CompletedRun) {
         let ended_s = run.ended_s;
         let record = self.seen(key, name, ended_s);
         record.runs.push_back(run);
@@ -128,8 +128,9 @@ impl Observations {
     /// Adds its CPU time to a run that was added without.
     pub fn add_cpu_time(&mut self, key: &ProgramKey, ended_s: u64, work: u64, cpu_s: f64) {
         let Some(record) = self.programs.get_mut(key) else { return };
-        let is_it =
-            |run: &&mut Run| (run.ended_s, run.work) == (ended_s, work) && run.cpu_s.is_none();
+        let is_it = |run: &&mut CompletedRun| {
+            (run.ended_s, run.work) == (ended_s, work) && run.cpu_s.is_none()
+        };
         if let Some(run) = record.runs.iter_mut().find(is_it) {
             run.cpu_s = Some(cpu_s);
         }
@@ -249,10 +250,10 @@ mod tests {
         ProgramKey { user: 1000, digest: digest.to_owned() }
     }
 
-    fn run(ended_s: u64, elapsed_s: f64, co_runners: &[(&str, f64)]) -> Run {
+    fn run(ended_s: u64, elapsed_s: f64, co_runners: &[(&str, f64)]) -> CompletedRun {
         let co_runners = co_runners.iter().map(|(digest, share)| (key(digest), *share)).collect();
         let cpu_s = Some(elapsed_s);
-        Run { ended_s, work: 7, elapsed_s, error_s: 0.0, cpu_s, co_runners }
+        CompletedRun { ended_s, work: 7, elapsed_s, error_s: 0.0, cpu_s, co_runners }
     }
 
     #[test]
@@ -317,8 +318,8 @@ mod tests {
     fn cpus_and_times_are_means_over_the_runs() {
         let mut all = Observations::default();
         all.add_run(&key("a"), "a", run(1, 4.0, &[]));
-        all.add_run(&key("a"), "a", Run { cpu_s: Some(4.0), ..run(2, 2.0, &[]) });
-        all.add_run(&key("a"), "a", Run { cpu_s: None, ..run(3, 3.0, &[]) });
+        all.add_run(&key("a"), "a", CompletedRun { cpu_s: Some(4.0), ..run(2, 2.0, &[]) });
+        all.add_run(&key("a"), "a", CompletedRun { cpu_s: None, ..run(3, 3.0, &[]) });
         let record = &all.records()[&key("a")];
         assert_eq!(record.cpus(), Some(8.0 / 6.0));
         all.add_cpu_time(&key("a"), 3, 8, 9.0);

@@ -1,11 +1,11 @@
 //! The slowdown of a program next to others.
 
-use crate::Program;
+use crate::ProgramNumber;
 
 /// Predicts slowdowns.
 pub trait Predict {
     /// Slowdown (time together / time alone) of a program while these others run on its node.
-    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64;
+    fn slowdown(&self, victim: ProgramNumber, co_runners: &[ProgramNumber]) -> f64;
 }
 
 /// Predicts that no program disturbs another: jobs start in the order of the queue.
@@ -13,7 +13,7 @@ pub trait Predict {
 pub struct Flat;
 
 impl Predict for Flat {
-    fn slowdown(&self, _: Program, _: &[Program]) -> f64 {
+    fn slowdown(&self, _: ProgramNumber, _: &[ProgramNumber]) -> f64 {
         1.0
     }
 }

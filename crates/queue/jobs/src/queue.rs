@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
-pub struct Program(pub u32);
+pub struct ProgramNumber(pub u32);
 
 /// A job that waits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Job {
     /// Its number.
     pub id: u64,
     /// Its program.
-    pub program: Program,
+    pub program: ProgramNumber,
     /// Jobs of higher priority come first.
     pub priority: u64,
     /// When it was submitted, seconds.
@@ -64,7 +64,7 @@ pub struct Node {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Running {
     /// Its program.
-    pub program: Program,
+    pub program: ProgramNumber,
     /// Slots of the node that it takes.
     pub slots: usize,
     /// When it ends at the latest, by the limit that its user gave, seconds; infinite: no limit.
@@ -108,7 +108,7 @@ pub struct Release {
     /// The name of its node.
     pub node: String,
     /// Programs next to which it will run.
-    pub co_runners: Vec<Program>,
+    pub co_runners: Vec<ProgramNumber>,
     /// Predicted slowdown of the job there.
     pub slowdown: f64,
     /// The sum of the slowdown that it is predicted to suffer and those that it adds to its co-runners.

@@ -31,7 +31,7 @@ mod regression;
 use std::collections::{BTreeMap, HashMap};
 
 use self::regression::{Kind, Term, solve};
-use crate::{Predict, Program};
+use crate::{Predict, ProgramNumber};
 
 /// Bounds of predictions, as logarithms of slowdowns: one outside of them would be a result of chance.
 const BOUNDS: (f64, f64) = (-0.5, 3.0);
@@ -40,7 +40,7 @@ const BOUNDS: (f64, f64) = (-0.5, 3.0);
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoRun {
     /// Its program.
-    pub program: Program,
+    pub program: ProgramNumber,
     /// What it was asked to do: runs of one work do the same.
     pub work: u64,
     /// How long it took, seconds.
@@ -48,7 +48,7 @@ pub struct CoRun {
     /// The error of that, seconds.
     pub error_s: f64,
     /// How many jobs of each other program ran meanwhile, averaged over its time.
-    pub co_runners: Vec<(Program, f64)>,
+    pub co_runners: Vec<(ProgramNumber, f64)>,
 }
 
 /// How many CPUs programs use while they run, and how many there are.
@@ -61,7 +61,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    fn of(&self, program: Program, average: f64) -> f64 {
+    fn of(&self, program: ProgramNumber, average: f64) -> f64 {
         self.used.get(program.0 as usize).copied().flatten().unwrap_or(average)
     }
 
@@ -81,9 +81,9 @@ impl Demand {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunTimeModel {
     general: f64,
-    sensitivity: HashMap<Program, f64>,
-    disturbance: HashMap<Program, f64>,
-    pairs: HashMap<(Program, Program), f64>,
+    sensitivity: HashMap<ProgramNumber, f64>,
+    disturbance: HashMap<ProgramNumber, f64>,
+    pairs: HashMap<(ProgramNumber, ProgramNumber), f64>,
     demand: Demand,
     average: f64,
 }
@@ -107,7 +107,7 @@ impl RunTimeModel {
             errors.push((run.error_s.max(0.0) / run.elapsed_s).powi(2));
             columns.entry(Term::Work(run.work)).or_default().push((at, 1.0));
             let shares: f64 = run.co_runners.iter().map(|(_, share)| share).sum();
-            let none = Program::default();
+            let none = ProgramNumber::default();
             let mut add = |term, share| columns.entry(term).or_default().push((at, share));
             add(Term::Effect(Kind::General, none, none), shares);
             add(Term::Effect(Kind::Victim, run.program, none), shares);
@@ -137,35 +137,39 @@ impl RunTimeModel {
     }
 
     /// Slowdown of a program next to as many average ones.
-    pub(crate) fn next_to_average(&self, victim: Program, co_runners: &[Program]) -> f64 {
+    pub(crate) fn next_to_average(
+        &self,
+        victim: ProgramNumber,
+        co_runners: &[ProgramNumber],
+    ) -> f64 {
         let sensitivity = self.sensitivity.get(&victim).copied().unwrap_or(0.0);
         self.with_effects(victim, co_runners, |_| self.general + sensitivity)
     }
 
     fn with_effects(
         &self,
-        victim: Program,
-        co_runners: &[Program],
-        effect: impl Fn(Program) -> f64,
+        victim: ProgramNumber,
+        co_runners: &[ProgramNumber],
+        effect: impl Fn(ProgramNumber) -> f64,
     ) -> f64 {
         if co_runners.is_empty() {
             return 1.0;
         }
-        let demand = |&program: &Program| self.demand.of(program, self.average);
+        let demand = |&program: &ProgramNumber| self.demand.of(program, self.average);
         let used = demand(&victim) + co_runners.iter().map(demand).sum::<f64>();
         let effects: f64 = co_runners.iter().map(|&other| effect(other)).sum();
         self.demand.slowdown(used) * effects.clamp(BOUNDS.0, BOUNDS.1).exp()
     }
 
-    fn effect(&self, victim: Program, other: Program) -> f64 {
-        let of = |terms: &HashMap<Program, f64>, one| terms.get(&one).copied().unwrap_or(0.0);
+    fn effect(&self, victim: ProgramNumber, other: ProgramNumber) -> f64 {
+        let of = |terms: &HashMap<ProgramNumber, f64>, one| terms.get(&one).copied().unwrap_or(0.0);
         let pair = self.pairs.get(&(victim, other)).copied().unwrap_or(0.0);
         self.general + of(&self.sensitivity, victim) + of(&self.disturbance, other) + pair
     }
 }
 
 impl Predict for RunTimeModel {
-    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
+    fn slowdown(&self, victim: ProgramNumber, co_runners: &[ProgramNumber]) -> f64 {
         self.with_effects(victim, co_runners, |other| self.effect(victim, other))
     }
 }
@@ -179,9 +183,9 @@ mod tests {
     }
 
     fn run(program: u32, elapsed_s: f64, other: Option<u32>) -> CoRun {
-        let co_runners = other.map(|other| (Program(other), 1.0)).into_iter().collect();
+        let co_runners = other.map(|other| (ProgramNumber(other), 1.0)).into_iter().collect();
         CoRun {
-            program: Program(program),
+            program: ProgramNumber(program),
             work: program.into(),
             elapsed_s,
             error_s: 0.0,
@@ -209,7 +213,7 @@ mod tests {
         let learned = RunTimeModel::fit(&runs(|_, _| true), demand(2.0));
         for victim in 0..4 {
             for other in 0..4 {
-                let got = learned.slowdown(Program(victim), &[Program(other)]);
+                let got = learned.slowdown(ProgramNumber(victim), &[ProgramNumber(other)]);
                 let want = truth(victim, other);
                 assert!((got / want - 1.0).abs() < 0.03, "{victim} {other}: {got} {want}");
             }
@@ -220,14 +224,14 @@ mod tests {
     fn a_pair_that_never_ran_is_the_sum_of_its_parts() {
         let learned =
             RunTimeModel::fit(&runs(|victim, other| (victim, other) != (3, 3)), demand(2.0));
-        let got = learned.slowdown(Program(3), &[Program(3)]);
+        let got = learned.slowdown(ProgramNumber(3), &[ProgramNumber(3)]);
         assert!((got / truth(3, 3) - 1.0).abs() < 0.06, "{got} {}", truth(3, 3));
     }
 
     #[test]
     fn an_unknown_program_is_average() {
         let learned = RunTimeModel::fit(&runs(|_, _| true), demand(2.0));
-        let got = learned.slowdown(Program(9), &[Program(8)]);
+        let got = learned.slowdown(ProgramNumber(9), &[ProgramNumber(8)]);
         let mean: f64 = (0..16).map(|at| truth(at / 4, at % 4).ln()).sum::<f64>() / 16.0;
         assert!((got / mean.exp() - 1.0).abs() < 0.05, "{got} {}", mean.exp());
     }
@@ -236,7 +240,7 @@ mod tests {
     fn a_work_that_ran_once_says_nothing() {
         let learned =
             RunTimeModel::fit(&[run(0, 90.0, Some(1)), run(1, 3.0, Some(0))], demand(2.0));
-        assert!((learned.slowdown(Program(0), &[Program(1)]) - 1.0).abs() < 1e-6);
+        assert!((learned.slowdown(ProgramNumber(0), &[ProgramNumber(1)]) - 1.0).abs() < 1e-6);
     }
 
     /// Programs that never ran alone, and slow each other down by a fifth. One run in 16 takes ten times as long as
@@ -254,7 +258,7 @@ mod tests {
             let odd = if draw() < 1.0 / 16.0 { 10.0 } else { 1.0 };
             let time = f64::from(victim + 1) * 1.2_f64.powf(share) * odd * (1.0 + 0.1 * draw());
             CoRun {
-                co_runners: vec![(Program(other), share)],
+                co_runners: vec![(ProgramNumber(other), share)],
                 error_s: 1.0,
                 // In whole seconds.
                 elapsed_s: (time + draw()).floor().max(1.0),
@@ -269,7 +273,7 @@ mod tests {
         for seed in 0..20 {
             let learned = RunTimeModel::fit(&spread_runs(seed), demand(2.0));
             for (victim, other) in (0..16).map(|at| (at / 4, at % 4)) {
-                let got = learned.slowdown(Program(victim), &[Program(other)]);
+                let got = learned.slowdown(ProgramNumber(victim), &[ProgramNumber(other)]);
                 assert!((0.6..2.0).contains(&got), "{seed}: {victim} {other}: {got}");
             }
         }
@@ -280,7 +284,7 @@ mod tests {
         let slowdown = |error_s| {
             let coarse = |run: CoRun| CoRun { error_s, ..run };
             let runs = [coarse(run(0, 1.0, None)), coarse(run(0, 2.0, Some(1)))];
-            RunTimeModel::fit(&runs, demand(2.0)).slowdown(Program(0), &[Program(1)])
+            RunTimeModel::fit(&runs, demand(2.0)).slowdown(ProgramNumber(0), &[ProgramNumber(1)])
         };
         let (exact, coarse) = (slowdown(0.0), slowdown(1.0));
         assert!(exact > 1.8 && coarse < 1.4, "{exact} {coarse}");
@@ -291,16 +295,16 @@ mod tests {
         let mut demand = demand(2.0);
         demand.used = vec![Some(2.0), Some(1.0), None];
         let learned = RunTimeModel::fit(&[], demand);
-        let slowdown = |one, other| learned.slowdown(Program(one), &[Program(other)]);
+        let slowdown = |one, other| learned.slowdown(ProgramNumber(one), &[ProgramNumber(other)]);
         assert_eq!((slowdown(0, 0), slowdown(0, 1), slowdown(1, 1)), (2.0, 1.5, 1.0));
         assert_eq!(slowdown(2, 2), 1.5);
-        assert_eq!(learned.slowdown(Program(0), &[]), 1.0);
+        assert_eq!(learned.slowdown(ProgramNumber(0), &[]), 1.0);
     }
 
     #[test]
     fn runs_that_make_no_sense_are_left_out() {
         let odd = [run(0, f64::NAN, Some(1)), run(0, 0.0, None), run(1, -1.0, None)];
         let learned = RunTimeModel::fit(&odd, demand(2.0));
-        assert_eq!(learned.slowdown(Program(0), &[Program(1)]), 1.0);
+        assert_eq!(learned.slowdown(ProgramNumber(0), &[ProgramNumber(1)]), 1.0);
     }
 }

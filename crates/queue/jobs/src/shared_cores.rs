@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Numbering, Observations, Program};
+use crate::{Numbering, Observations, ProgramNumber};
 
 /// Less CPU time together says too little, seconds.
 const LEAST_TOGETHER_S: f64 = 5.0;
@@ -19,7 +19,7 @@ const LEAST_TOGETHER_S: f64 = 5.0;
 /// What each co-runner adds to the logarithm of a program's speed, against the mean of all co-runners.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SharedCores {
-    rows: BTreeMap<Program, BTreeMap<Program, f64>>,
+    rows: BTreeMap<ProgramNumber, BTreeMap<ProgramNumber, f64>>,
     /// How many programs share a core at most.
     width: usize,
 }
@@ -34,7 +34,7 @@ impl SharedCores {
         processor: &str,
         width: usize,
     ) -> Self {
-        let mut rows: BTreeMap<Program, BTreeMap<Program, f64>> = BTreeMap::new();
+        let mut rows: BTreeMap<ProgramNumber, BTreeMap<ProgramNumber, f64>> = BTreeMap::new();
         for (key, record) in observations.records() {
             let Some(program) = numbering.get(key) else { continue };
             let is_used = |next: &crate::NextTo| {
@@ -43,7 +43,7 @@ impl SharedCores {
                     && next.ln.is_finite()
             };
             let next = record.next_to.iter().filter(|(_, next)| is_used(next));
-            let row: BTreeMap<Program, f64> =
+            let row: BTreeMap<ProgramNumber, f64> =
                 next.filter_map(|(other, next)| Some((numbering.get(other)?, next.ln))).collect();
             if row.len() > 1 {
                 let mean = row.values().sum::<f64>() / row.len() as f64;
@@ -56,7 +56,11 @@ impl SharedCores {
     /// How much the logarithm of a program's slowdown next to these exceeds that next to average co-runners; none: one
     /// of them is not known.
     #[must_use]
-    pub fn against_average(&self, victim: Program, co_runners: &[Program]) -> Option<f64> {
+    pub fn against_average(
+        &self,
+        victim: ProgramNumber,
+        co_runners: &[ProgramNumber],
+    ) -> Option<f64> {
         let row = self.rows.get(&victim)?;
         let each: Option<Vec<f64>> = co_runners.iter().map(|one| row.get(one).copied()).collect();
         let sum: f64 = each?.iter().sum();
@@ -74,7 +78,7 @@ mod tests {
         ProgramKey { user: 0, digest: digest.to_owned() }
     }
 
-    fn shared(width: usize) -> (SharedCores, impl Fn(&str) -> Program) {
+    fn shared(width: usize) -> (SharedCores, impl Fn(&str) -> ProgramNumber) {
         let mut all = Observations::default();
         let learned = [
             ("a", "a", "P", -0.5, 10.0),
@@ -99,7 +103,7 @@ mod tests {
     fn co_runners_are_compared_with_their_mean() {
         let (shared, number) = shared(2);
         let of = |victim: &str, others: &[&str]| {
-            let others: Vec<Program> = others.iter().map(|one| number(one)).collect();
+            let others: Vec<ProgramNumber> = others.iter().map(|one| number(one)).collect();
             shared.against_average(number(victim), &others).map(|ln| (ln * 1e6).round() / 1e6)
         };
         assert_eq!(of("a", &["a"]), Some(0.2));

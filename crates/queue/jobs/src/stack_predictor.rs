@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use symbiont_model::{Coefficients, Interference, Model, Shares, SmtMode, StackError, Throttling};
 
-use crate::Program;
+use crate::ProgramNumber;
 
 /// Predicts from CPI stacks.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,14 +48,14 @@ impl StackPredictor {
         Ok(Self { modes, stacks, width: width.clamp(1, widest) })
     }
 
-    fn stack(&self, program: Program) -> Option<&Shares> {
+    fn stack(&self, program: ProgramNumber) -> Option<&Shares> {
         self.stacks.get(program.0 as usize)?.as_ref()
     }
 
     /// Slowdown of a program (time together / time alone) while these run on the same node; none: a stack is not known,
     /// or the model has no mode of so few threads.
     #[must_use]
-    pub fn slowdown(&self, victim: Program, co_runners: &[Program]) -> Option<f64> {
+    pub fn slowdown(&self, victim: ProgramNumber, co_runners: &[ProgramNumber]) -> Option<f64> {
         let victim = self.stack(victim)?;
         let others: Option<Vec<&Shares>> =
             co_runners.iter().map(|&other| self.stack(other)).collect();
@@ -81,7 +81,7 @@ impl StackPredictor {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use symbiont_model::{Components, Fit, SmtModel, Terms, Trained, Training};
+    use symbiont_model::{Components, Fit, SmtModel, Terms, TrainedMode, Training};
 
     use super::*;
 
@@ -90,7 +90,7 @@ pub(crate) mod tests {
     }
 
     /// What waits for memory disturbs what waits for memory, by so much.
-    fn trained(interaction: f64) -> Trained {
+    fn trained(interaction: f64) -> TrainedMode {
         let terms = |delta| Terms { alpha: 0.5, beta: 0.0, gamma: 0.0, delta };
         let delta = Coefficients::new(vec![terms(0.0), terms(interaction)]).unwrap();
         let linear = Coefficients::new(vec![terms(0.0), terms(0.0)]).unwrap();
@@ -98,7 +98,7 @@ pub(crate) mod tests {
         let model = SmtModel::new(1.0, linear, delta).unwrap();
         let (linear_errors, delta_errors) = (errors.clone(), errors);
         let fit = Fit { model, linear_errors, delta_errors, observed: 1 };
-        Trained { fit, throttling: None, scores: Vec::new() }
+        TrainedMode { fit, throttling: None, scores: Vec::new() }
     }
 
     pub(crate) fn model() -> Model {
@@ -127,37 +127,39 @@ pub(crate) mod tests {
 
     #[test]
     fn the_model_predicts_two_jobs_of_one_program_too() {
-        let slowdown = |one, other| modelled(2).slowdown(Program(one), &[Program(other)]);
+        let slowdown =
+            |one, other| modelled(2).slowdown(ProgramNumber(one), &[ProgramNumber(other)]);
         assert!(close(slowdown(0, 0), 1.0 + 0.8 * 0.75 * 0.75));
         assert!(close(slowdown(0, 1), 1.0 + 0.8 * 0.75 * 0.25));
     }
 
     #[test]
     fn where_a_stack_is_not_known_nothing_is_predicted() {
-        let slowdown =
-            |one, other| modelled(2).slowdown(Program(one), &[Program(0), Program(other)]);
+        let slowdown = |one, other| {
+            modelled(2).slowdown(ProgramNumber(one), &[ProgramNumber(0), ProgramNumber(other)])
+        };
         assert_eq!((slowdown(0, 2), slowdown(2, 0), slowdown(0, 9)), (None, None, None));
     }
 
     #[test]
     fn where_more_run_than_share_a_core_the_mean_is_predicted() {
-        let others = [Program(0), Program(1), Program(1)];
-        let got = modelled(2).slowdown(Program(0), &others);
+        let others = [ProgramNumber(0), ProgramNumber(1), ProgramNumber(1)];
+        let got = modelled(2).slowdown(ProgramNumber(0), &others);
         assert!(close(got, 1.0 + 0.8 * 0.75 * (0.75 + 0.25 + 0.25) / 3.0), "{got:?}");
-        assert_eq!(modelled(1).slowdown(Program(0), &others), Some(1.0));
+        assert_eq!(modelled(1).slowdown(ProgramNumber(0), &others), Some(1.0));
     }
 
     #[test]
     fn each_number_of_threads_on_a_core_has_its_own_mode() {
-        let others = [Program(0), Program(1), Program(1)];
+        let others = [ProgramNumber(0), ProgramNumber(1), ProgramNumber(1)];
         for width in [4, 8] {
-            let all = modelled(width).slowdown(Program(0), &others);
+            let all = modelled(width).slowdown(ProgramNumber(0), &others);
             assert!(close(all, 1.0 + 0.4 * 0.75 * (0.75 + 0.25 + 0.25)), "{width}: {all:?}");
         }
         let mut wide = model();
         wide.modes.remove(&SmtMode::Smt2);
         let wide = StackPredictor::new(&wide, vec![stack(0.5)], 4).unwrap();
-        assert_eq!(wide.slowdown(Program(0), &[Program(0)]), None);
+        assert_eq!(wide.slowdown(ProgramNumber(0), &[ProgramNumber(0)]), None);
     }
 
     #[test]
@@ -166,9 +168,9 @@ pub(crate) mod tests {
         let throttling = Throttling { weights: vec![1.0, 2.0], error: 0.0 };
         throttled.modes.get_mut(&SmtMode::Smt2).unwrap().throttling = Some(throttling);
         let modelled = StackPredictor::new(&throttled, vec![stack(0.5)], 2).unwrap();
-        let got = modelled.slowdown(Program(0), &[Program(0)]);
+        let got = modelled.slowdown(ProgramNumber(0), &[ProgramNumber(0)]);
         assert!(close(got, 1.5 * (1.0 + 0.8 * 0.25)), "{got:?}");
-        assert_eq!(modelled.slowdown(Program(0), &[]), Some(1.0));
+        assert_eq!(modelled.slowdown(ProgramNumber(0), &[]), Some(1.0));
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observed::{Run, Stack};
+    use crate::observed::{CompletedRun, Stack};
 
     fn key(digest: &str) -> ProgramKey {
         ProgramKey { user: 1000, digest: digest.to_owned() }
@@ -175,7 +175,7 @@ mod tests {
     fn add(observations: &mut Observations, digest: &str, at: u64) {
         let co_runners = vec![(key("ff"), 0.5)];
         let (work, elapsed_s, error_s) = (u64::MAX, 1.25, 1.0);
-        let run = Run { ended_s: at, work, elapsed_s, error_s, cpu_s: None, co_runners };
+        let run = CompletedRun { ended_s: at, work, elapsed_s, error_s, cpu_s: None, co_runners };
         observations.add_run(&key(digest), "x", run);
         let components = [("base".to_owned(), 0.3)].into();
         let stack = Stack { processor: "A processor".to_owned(), components, counted_s: 2.0 };

@@ -65,6 +65,13 @@ impl Commands {
         Self { errors: Vec::new(), wait: Wait::each_within(limit) }
     }
 
+    /// Each command is waited for no longer than this, and named by `slow` when it has not answered for a second.
+    #[must_use]
+    pub fn named(mut self, limit: Duration, slow: fn(&str, Duration)) -> Self {
+        self.wait.named(limit, slow);
+        self
+    }
+
     fn run(&self, command: &str, arguments: &[&str]) -> Result<String, SlurmError> {
         run(command, arguments, &self.wait)
     }

@@ -27,6 +27,12 @@ impl DecisionLog {
         Self { path: path.to_owned() }
     }
 
+    /// It.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Appends a decision.
     ///
     /// # Errors
@@ -47,7 +53,13 @@ impl DecisionLog {
             if !ends_a_line(&mut file)? {
                 line.insert(0, b'\n');
             }
-            file.write_all(&line)
+            let before = file.metadata()?;
+            let written = file.write_all(&line);
+            if written.is_err() && before.is_file() {
+                // No half line is left; the first error is the one that counts.
+                let _ = file.set_len(before.len());
+            }
+            written
         };
         append().map_err(&trouble)
     }
@@ -79,7 +91,8 @@ impl DecisionLog {
 
 /// Is a file empty, or does it end with an end of line?
 fn ends_a_line(file: &mut File) -> std::io::Result<bool> {
-    if file.seek(SeekFrom::End(0))? == 0 {
+    // A pipe or a device has no end.
+    if !file.metadata()?.is_file() || file.seek(SeekFrom::End(0))? == 0 {
         return Ok(true);
     }
     file.seek(SeekFrom::End(-1))?;

@@ -38,6 +38,7 @@ mod names;
 mod nodes;
 mod process;
 mod programs;
+mod progress;
 mod releaser;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,6 @@
 //! what these add to what is known of programs ([`reports`]).
 
 mod poller;
-mod progress;
 mod reports;
 mod requirements;
 
@@ -14,7 +13,6 @@ use symbiont_model::{Model, SmtMode};
 
 use self::poller::NodeAddress;
 pub use self::poller::NodePoller;
-pub use self::progress::JobProgress;
 pub use self::reports::JobUpdate;
 use self::reports::NodeReports;
 use crate::knowledge::NodeKind;

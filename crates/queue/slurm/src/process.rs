@@ -31,6 +31,8 @@ use crate::SlurmError;
 
 /// How long a command may take, unless it is given less: it retries by itself.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// After which time it is said that a command is waited for.
+const SLOW: Duration = Duration::from_secs(1);
 /// How long the output of a command that has ended may be held open by another process.
 const HELD: Duration = Duration::from_millis(500);
 
@@ -51,11 +53,13 @@ pub struct Wait {
     deadline: Option<Instant>,
     /// How long each command is waited for.
     limit: Duration,
+    /// Takes the name of a command that has not answered for a while, and how long it is waited for.
+    slow: Option<fn(&str, Duration)>,
 }
 
 impl Default for Wait {
     fn default() -> Self {
-        Self { ends: Arc::default(), deadline: None, limit: TIMEOUT }
+        Self { ends: Arc::default(), deadline: None, limit: TIMEOUT, slow: None }
     }
 }
 
@@ -68,6 +72,11 @@ impl Wait {
     /// For this long at most, each command.
     pub fn each_within(limit: Duration) -> Self {
         Self { limit, ..Self::default() }
+    }
+
+    /// Each command for this long at most; one that has not answered after a second is named.
+    pub fn named(&mut self, limit: Duration, slow: fn(&str, Duration)) {
+        (self.limit, self.slow) = (limit, Some(slow));
     }
 
     /// From now on for this long, all commands together.
@@ -114,7 +123,8 @@ pub fn run(command: &str, arguments: &[&str], wait: &Wait) -> Result<String, Slu
     let mut child =
         prepared.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(not_run)?;
     let (out, err) = (child.stdout.take().map(Pipe::of), child.stderr.take().map(Pipe::of));
-    let Some(status) = within(&mut child, wait.limit, wait).map_err(not_run)? else {
+    let slow = || wait.slow.iter().for_each(|slow| slow(command, wait.limit));
+    let Some(status) = within(&mut child, wait.limit, wait, slow).map_err(not_run)? else {
         return Err(match wait.is_over() {
             true => SlurmError::Ended { command: name },
             false => SlurmError::Silent { command: name, limit: wait.limit },
@@ -132,14 +142,16 @@ pub fn run(command: &str, arguments: &[&str], wait: &Wait) -> Result<String, Slu
     Err(SlurmError::Refused { command: command.to_owned(), why })
 }
 
-/// How a child ended within a time; none: it did not, and was killed.
+/// How a child ended within a time; none: it did not, and was killed. `slow` is called once if it takes a while.
 fn within(
     child: &mut Child,
     time: Duration,
     wait: &Wait,
+    slow: impl FnOnce(),
 ) -> std::io::Result<Option<std::process::ExitStatus>> {
     let begin = Instant::now();
     let mut pause = Duration::from_millis(1);
+    let mut slow = Some(slow);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
@@ -151,6 +163,9 @@ fn within(
             child.kill()?;
             child.wait()?;
             return Ok(None);
+        }
+        if begin.elapsed() >= SLOW {
+            slow.take().into_iter().for_each(|slow| slow());
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
@@ -231,7 +246,7 @@ mod tests {
     fn a_command_that_hangs_is_ended() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let time = Duration::from_millis(30);
-        assert_eq!(within(&mut child, time, &Wait::default()).unwrap(), None);
+        assert_eq!(within(&mut child, time, &Wait::default(), || ()).unwrap(), None);
     }
 
     #[test]

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use symbiont_jobs::slurm::{
     EndedJob, Memory, Needs, NodeState, QueuedJob, Reservation, Selection, State,
 };
-use symbiont_jobs::{Observations, ProgramKey, Rules, Run, Store};
+use symbiont_jobs::{CompletedRun, Observations, ProgramKey, Rules, Store};
 use symbiont_model::{
-    Coefficients, Components, Fit, Model, SmtMode, SmtModel, Terms, Trained, Training,
+    Coefficients, Components, Fit, Model, SmtMode, SmtModel, Terms, TrainedMode, Training,
 };
 
 use self::fake::{Fake, TwoQueues};
@@ -40,7 +40,7 @@ pub fn model() -> Model {
             quantum_ms: 100,
             note: String::new(),
         },
-        modes: [(SmtMode::Smt2, Trained { fit, throttling: None, scores: Vec::new() })].into(),
+        modes: [(SmtMode::Smt2, TrainedMode { fit, throttling: None, scores: Vec::new() })].into(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use symbiont_jobs::{Identity, ProgramKey};
 
 use crate::assignments::{Assignment, Assignments};
-use crate::nodes::JobProgress;
+use crate::progress::JobProgress;
 
 /// The program of a job.
 #[derive(Debug, Clone, PartialEq)]

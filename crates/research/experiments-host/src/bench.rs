@@ -36,17 +36,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 pub use noise::Noise;
 
 use crate::harness::{self, Machine, read_report, scratch};
 use symbiont_campaign::{
-    Decision, Error, Experiment, FinishedRunOf, Metric, Progress, Repeats, Row, Rows, carry_out,
-    digest, read_json,
+    Decision, Error, Experiment, FinishedRunOf, InRound, Metric, Progress, Repeats, Rounds, Row,
+    Rows, carry_out, digest, read_json,
 };
 use symbiont_report::Report;
 
@@ -71,31 +68,21 @@ pub struct BenchOptions {
     pub output: PathBuf,
 }
 
-/// One run.
+/// What is run once in each round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Run {
-    /// A program alone.
-    Alone {
-        /// In which round, from 0.
-        round: u32,
-        /// Its command line.
-        command: String,
-    },
-    /// All programs together.
-    Together {
-        /// In which round, from 0.
-        round: u32,
-        /// Under which contender.
-        contender: String,
-    },
+pub enum BenchCell {
+    /// A program alone, by its command line.
+    Alone(String),
+    /// All programs together, under this contender.
+    Together(String),
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for BenchCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Alone { round, command } => write!(f, "round {}: {command}, alone", round + 1),
-            Self::Together { round, contender } => write!(f, "round {}: {contender}", round + 1),
+            Self::Alone(command) => write!(f, "{command}, alone"),
+            Self::Together(contender) => f.write_str(contender),
         }
     }
 }
@@ -132,9 +119,12 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// The distinct command lines.
-    fn distinct(&self) -> BTreeSet<&String> {
-        self.options.commands.iter().collect()
+    /// Each distinct program alone, and all of them under each contender.
+    fn cells(&self) -> Vec<BenchCell> {
+        let BenchOptions { commands, contenders, .. } = self.options;
+        let distinct: BTreeSet<&String> = commands.iter().collect();
+        let alone = distinct.into_iter().cloned().map(BenchCell::Alone);
+        alone.chain(contenders.iter().cloned().map(BenchCell::Together)).collect()
     }
 
     /// A manager under this contender, with its report in a folder.
@@ -243,14 +233,14 @@ impl<'a> JobFile<'a> {
 }
 
 impl Experiment for Comparison<'_> {
-    type Run = Run;
+    type Run = InRound<BenchCell>;
     type Record = BenchRecord;
 
     fn name(&self) -> String {
         "runs".to_owned()
     }
 
-    fn basis(&self, _: &Run) -> String {
+    fn basis(&self, _: &Self::Run) -> String {
         let kernel = self.machine.kernel.clone().unwrap_or_default();
         let commands = self.options.commands.iter().map(String::as_str);
         let parts: Vec<&str> =
@@ -258,34 +248,22 @@ impl Experiment for Comparison<'_> {
         digest(&parts)
     }
 
-    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
-        let BenchOptions { contenders, repeats, seed, .. } = self.options;
-        let each = self.distinct().len() + contenders.len();
-        let rounds = (done.len() / each) as u32;
-        let wanted = repeats.wanted(rounds, || decided(self.options, done));
-        let runs = |round: u32| {
-            let alone = self.distinct().into_iter().cloned();
-            let alone = alone.map(|command| Run::Alone { round, command });
-            let contenders = contenders.iter().cloned();
-            let together = contenders.map(|contender| Run::Together { round, contender });
-            let mut runs: Vec<Run> = alone.chain(together).collect();
-            runs.shuffle(&mut Pcg64::seed_from_u64(seed.wrapping_add(u64::from(round))));
-            runs
-        };
-        (rounds..wanted).flat_map(runs).collect()
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Self::Run> {
+        let BenchOptions { repeats, seed, .. } = *self.options;
+        Rounds { repeats, seed }.next(&self.cells(), done.len(), || decided(self.options, done))
     }
 
-    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<BenchRecord, Error> {
-        match run {
-            Run::Alone { command, .. } => self.time(BASELINE, &[command], stop),
-            Run::Together { contender, .. } => {
+    fn carry_out(&self, run: &Self::Run, stop: &AtomicBool) -> Result<BenchRecord, Error> {
+        match &run.cell {
+            BenchCell::Alone(command) => self.time(BASELINE, &[command], stop),
+            BenchCell::Together(contender) => {
                 self.time(contender, &self.options.commands.iter().collect::<Vec<_>>(), stop)
             }
         }
     }
 
     /// Unknown before they ran.
-    fn cost(&self, _: &Run) -> Duration {
+    fn cost(&self, _: &Self::Run) -> Duration {
         Duration::ZERO
     }
 }
@@ -311,15 +289,17 @@ const WORKLOAD: &str = "programs";
 fn rows(options: &BenchOptions, done: &[FinishedRunOf<Comparison<'_>>]) -> Rows {
     let alone = |at: u32, of: &String| {
         let mut runs = done.iter();
-        runs.find_map(|done| match &done.run {
-            Run::Alone { round, command } if (*round, command) == (at, of) => {
+        runs.find_map(|done| match &done.run.cell {
+            BenchCell::Alone(command) if (done.run.round, command) == (at, of) => {
                 done.record.seconds.first().copied()
             }
             _ => None,
         })
     };
     let row = |done: &FinishedRunOf<Comparison<'_>>| {
-        let Run::Together { round, contender } = &done.run else { return None };
+        let InRound { round, cell: BenchCell::Together(contender) } = &done.run else {
+            return None;
+        };
         let each = options.commands.iter().zip(&done.record.seconds);
         let speedups: Option<Vec<f64>> =
             each.map(|(command, together)| Some(alone(*round, command)? / together)).collect();

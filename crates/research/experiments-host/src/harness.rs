@@ -35,8 +35,6 @@ mod process;
 mod rate;
 mod site;
 mod slow;
-#[cfg(test)]
-pub(crate) mod stand_in;
 
 pub use check::{Check, Direction, Verdict};
 pub use daemon::{Daemon, TIMEOUT};

@@ -21,3 +21,7 @@ pub mod openmp;
 pub mod orders;
 pub mod pairs;
 pub mod phases;
+#[cfg(test)]
+mod worlds {
+    pub(crate) mod scripts;
+}

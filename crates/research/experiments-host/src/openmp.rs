@@ -42,7 +42,7 @@ mod record;
 mod tests;
 
 pub use campaign::{OpenmpOptions, measure, run};
-pub use evaluate::{Cell, Evaluation};
+pub use evaluate::{Evaluation, OpenmpCell};
 pub use kernels::KERNELS;
 pub use plan::OpenmpSize;
 pub use record::TimeSpent;

@@ -54,7 +54,7 @@ mod sentence;
 pub use campaign::{Outcome, PhasesOptions, carry_out, run};
 pub use evaluate::evaluate;
 pub use figures::Evaluation;
-pub use plan::{Grouping, Part, PhasesSize, Run, RunKind, SyntheticProgram, plan};
+pub use plan::{Grouping, Part, PhasesRun, PhasesSize, RunKind, SyntheticProgram, plan};
 pub use prediction::Cpus;
 pub use record::PhasesRecord;
 pub use sentence::sentence;

@@ -22,7 +22,7 @@
 use rand::seq::{SliceRandom, index};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use symbiont_jobs::{BatchJob, Predict, Program, choose_of_batch};
+use symbiont_jobs::{BatchJob, Predict, ProgramNumber, choose_of_batch};
 
 use crate::cluster::PairTable;
 
@@ -37,7 +37,7 @@ const STARTS: usize = 8;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     /// The program and the time alone of each, s.
-    pub jobs: Vec<(Program, f64)>,
+    pub jobs: Vec<(ProgramNumber, f64)>,
 }
 
 impl Batch {
@@ -47,7 +47,7 @@ impl Batch {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let programs = index::sample(&mut random, table.programs(), count.min(table.programs()));
         let (least, most) = (ALONE_S.0.ln(), ALONE_S.1.ln());
-        let job = |at: usize| (Program(at as u32), random.random_range(least..most).exp());
+        let job = |at: usize| (ProgramNumber(at as u32), random.random_range(least..most).exp());
         Self { jobs: programs.into_iter().map(job).collect() }
     }
 
@@ -156,7 +156,12 @@ mod tests {
     }
 
     fn batch(jobs: &[(u32, f64)]) -> Batch {
-        Batch { jobs: jobs.iter().map(|&(program, alone_s)| (Program(program), alone_s)).collect() }
+        Batch {
+            jobs: jobs
+                .iter()
+                .map(|&(program, alone_s)| (ProgramNumber(program), alone_s))
+                .collect(),
+        }
     }
 
     #[test]

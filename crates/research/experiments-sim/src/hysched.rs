@@ -10,7 +10,7 @@
 //! as there are pairs of programs ([`Scene`]); the paper does not say how it
 //! confined its mixes, and eight programs on eight cores leave nothing to pair.
 //! Every policy, and the OS, has the same cpuset, the same quantum, and the same
-//! random starts ([`Run::repeat`]), so that they are compared start by start.
+//! random starts ([`HyschedRun::repeat`]), so that they are compared start by start.
 //!
 //! | part | what is run | paper |
 //! |---|---|---|
@@ -48,7 +48,7 @@ mod trial;
 mod watch;
 
 pub use evaluate::{Premise, alone, categories, finding, premises, rows};
-pub use plan::{BEST, Contender, FINEST, Part, Run, Scene, Size, Start, plan};
+pub use plan::{BEST, Contender, FINEST, HyschedRun, HyschedSize, Part, Scene, Start, plan};
 pub use play::HyschedRecord;
 pub use trial::Trial;
 pub use watch::{Alone, VariantShares};

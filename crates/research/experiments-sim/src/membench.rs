@@ -22,7 +22,7 @@ use symbiont_sim_fast::PrepareError;
 use symbiont_sim_fast::description::{Description, Source};
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 use symbiont_sim_fast::machine::{Errors, SimError, SimMachine, SimOptions};
-use symbiont_sim_fast::program::{Program, Shape};
+use symbiont_sim_fast::program::{Shape, SimProgram};
 use symbiont_topology::{CpuSet, NumaNode};
 
 use super::{Provenance, Setup};
@@ -130,9 +130,13 @@ fn speed<'p>(
     profile: &'p Profile,
     cpus: &CpuSet,
 ) -> Result<f64, SimError<PrepareError>> {
-    let program =
-        || Program { name: profile.program.clone(), profile, shape: Shape::Single, target: None };
-    let programs: Vec<Program<'_>> = cpus.iter().map(|_| program()).collect();
+    let program = || SimProgram {
+        name: profile.program.clone(),
+        profile,
+        shape: Shape::Single,
+        target: None,
+    };
+    let programs: Vec<SimProgram<'_>> = cpus.iter().map(|_| program()).collect();
     let count = programs.len();
     let options = SimOptions {
         seed: 1,

@@ -41,7 +41,7 @@ use symbiont_profile::Profile;
 use symbiont_sim_fast::description::Costs;
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 use symbiont_sim_fast::machine::{Contention, Errors, Generation, SimMachine};
-use symbiont_sim_fast::program::{Program, Shape};
+use symbiont_sim_fast::program::{Shape, SimProgram};
 use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
 
@@ -144,7 +144,7 @@ impl Contender {
 
 /// A run: a contender in a repeat of a mix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct MixRun {
     /// The mix's name.
     pub mix: String,
     /// The contender's name.
@@ -153,7 +153,7 @@ pub struct Run {
     pub repeat: u32,
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for MixRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}, repeat {}", self.mix, self.contender, self.repeat)
     }
@@ -229,8 +229,8 @@ pub(super) fn with_target<'p>(
     builder: &TableBuilder<'p>,
     (alone, seed): (Duration, u64),
     known: &Mutex<BTreeMap<String, u64>>,
-    program: Program<'p>,
-) -> Result<Program<'p>, SimulateError> {
+    program: SimProgram<'p>,
+) -> Result<SimProgram<'p>, SimulateError> {
     let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
     let found = known().get(&program.name).copied();
     let target = match found {
@@ -243,7 +243,7 @@ pub(super) fn with_target<'p>(
             target
         }
     };
-    Ok(Program { target: Some(target), ..program })
+    Ok(SimProgram { target: Some(target), ..program })
 }
 
 /// A seed that follows from these texts, whatever compiles it; `seed` where none does.
@@ -277,10 +277,10 @@ impl Misses {
 
 /// Rows of all runs that ended, for comparisons.
 #[must_use]
-pub fn rows(mixes: &[Mix], finished: &[FinishedRun<Run, MixRecord>]) -> Rows {
+pub fn rows(mixes: &[Mix], finished: &[FinishedRun<MixRun, MixRecord>]) -> Rows {
     let programs =
         |name: &str| mixes.iter().find(|mix| mix.name == name).map(|m| m.programs.clone());
-    let row = |FinishedRun { run, record }: &FinishedRun<Run, MixRecord>| {
+    let row = |FinishedRun { run, record }: &FinishedRun<MixRun, MixRecord>| {
         Some(Row {
             workload: run.mix.clone(),
             programs: programs(&run.mix)?,
@@ -355,7 +355,7 @@ impl<'p> Mixes<'_, 'p> {
         }
     }
 
-    fn program(&self, name: &str, phased: Option<Phased>) -> Result<Program<'p>, SimulateError> {
+    fn program(&self, name: &str, phased: Option<Phased>) -> Result<SimProgram<'p>, SimulateError> {
         let missing = || SimulateError::NoProfile(name.to_owned());
         let profile = self.profiles.get(name).ok_or_else(missing)?;
         let (name, shape) = match phased {
@@ -364,12 +364,12 @@ impl<'p> Mixes<'_, 'p> {
                 (format!("{name}@{ratio}x{threads}"), alternating(ratio, threads))
             }
         };
-        let program = Program { name, profile, shape, target: None };
+        let program = SimProgram { name, profile, shape, target: None };
         with_target(self.builder, (self.alone, self.seed), &self.targets, program)
     }
 
     /// The same for all contenders in one repeat of a mix.
-    fn seed_of(&self, run: &Run) -> u64 {
+    fn seed_of(&self, run: &MixRun) -> u64 {
         derived_seed(self.seed, &[&self.seed.to_string(), &run.mix, &run.repeat.to_string()])
     }
 
@@ -384,14 +384,14 @@ impl<'p> Mixes<'_, 'p> {
 }
 
 impl Experiment for Mixes<'_, '_> {
-    type Run = Run;
+    type Run = MixRun;
     type Record = MixRecord;
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn basis(&self, run: &Run) -> String {
+    fn basis(&self, run: &MixRun) -> String {
         let (common, profiles) = &self.basis;
         let (Ok(mix), Ok(contender)) = (self.mix(&run.mix), self.contender(&run.contender)) else {
             return String::new();
@@ -412,7 +412,7 @@ impl Experiment for Mixes<'_, '_> {
         digest(&parts.map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<MixRun> {
         let rows = rows(&self.mixes, done);
         let mut runs = Vec::new();
         for (at, mix) in self.mixes.iter().enumerate() {
@@ -420,7 +420,7 @@ impl Experiment for Mixes<'_, '_> {
                 done.iter().filter(|it| it.run.mix == mix.name).map(|it| it.run.repeat + 1);
             let count = repeats.max().unwrap_or(0);
             for repeat in count..self.repeats.wanted(count, || self.is_decided(&rows, at, mix)) {
-                runs.extend(self.in_mix(at, repeat).map(|contender| Run {
+                runs.extend(self.in_mix(at, repeat).map(|contender| MixRun {
                     mix: mix.name.clone(),
                     contender: contender.name.clone(),
                     repeat,
@@ -430,7 +430,7 @@ impl Experiment for Mixes<'_, '_> {
         runs
     }
 
-    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<MixRecord, Error> {
+    fn carry_out(&self, run: &MixRun, stop: &AtomicBool) -> Result<MixRecord, Error> {
         let (mix, contender) = (self.mix(&run.mix)?, self.contender(&run.contender)?);
         let phased = mix.phased.iter().copied().map(Some).chain(std::iter::repeat(None));
         let programs = mix.programs.iter().zip(phased).map(|(name, by)| self.program(name, by));
@@ -459,7 +459,7 @@ impl Experiment for Mixes<'_, '_> {
         Ok(MixRecord { speedups: once.speedups, moves, l2_mpki: misses.mpki(), together })
     }
 
-    fn cost(&self, run: &Run) -> Duration {
+    fn cost(&self, run: &MixRun) -> Duration {
         let phased =
             |mix: &Mix| mix.phased.iter().map(|by| by.threads.saturating_sub(1)).sum::<usize>();
         let threads = self.mix(&run.mix).map_or(1, |mix| mix.programs.len() + phased(mix));

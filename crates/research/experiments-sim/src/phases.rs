@@ -41,4 +41,7 @@ mod tests;
 
 pub use carry_out::{CalibratedMachine, PhasesRecord, stages};
 pub use evaluate::{Figure, Pair, Runs};
-pub use plan::{BASELINE, CONTENDERS, CORES, MACHINES, Part, Run, RunKind, SYSTEMS, Size, plan};
+pub use plan::{
+    BASELINE, CONTENDERS, CORES, MACHINES, Part, RunKind, SYSTEMS, SimulatedPhasesRun,
+    SimulatedPhasesSize, plan,
+};

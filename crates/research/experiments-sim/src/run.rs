@@ -21,7 +21,7 @@ use symbiont_profile::Profile;
 use symbiont_sim_fast::PrepareError;
 use symbiont_sim_fast::description::{Costs, Description};
 use symbiont_sim_fast::machine::{Errors, Fidelity, Generation, SimError, Switches};
-use symbiont_sim_fast::program::{Alternating, Program, Shape};
+use symbiont_sim_fast::program::{Alternating, Shape, SimProgram};
 use symbiont_synth::Ratio;
 use symbiont_topology::CpuSet;
 
@@ -295,7 +295,7 @@ fn places(description: &Description, setup: &Setup) -> usize {
 }
 
 /// Threads of a program that are ready at any time.
-fn least_ready(program: &Program<'_>) -> usize {
+fn least_ready(program: &SimProgram<'_>) -> usize {
     match program.shape {
         Shape::Alternating(_) => 1,
         Shape::Single | Shape::Recorded => program.threads(),
@@ -306,7 +306,7 @@ fn program<'p>(
     app: &App,
     profiles: &'p BTreeMap<String, Profile>,
     places: usize,
-) -> Result<Program<'p>, SimulateError> {
+) -> Result<SimProgram<'p>, SimulateError> {
     let missing = || SimulateError::NoProfile(app.program.clone());
     let profile = profiles.get(&app.program).ok_or_else(missing)?;
     let shape = match app.form {
@@ -314,7 +314,7 @@ fn program<'p>(
         Form::Recorded => Shape::Recorded,
         Form::Phased(ratio) => alternating(ratio, places),
     };
-    Ok(Program { name: app.to_string(), profile, shape, target: None })
+    Ok(SimProgram { name: app.to_string(), profile, shape, target: None })
 }
 
 /// Serial and parallel phases in this ratio; a parallel one has so many threads.
@@ -358,7 +358,7 @@ impl Sums {
         provenance: Provenance,
         (setup, policy, quantum): (&Setup, &Entry, Duration),
         workload: &Workload,
-        programs: &[Program<'_>],
+        programs: &[SimProgram<'_>],
         source: &dyn Fn(&str) -> String,
     ) -> Result<Outcome, SimulateError> {
         if self.speedups.is_empty() {

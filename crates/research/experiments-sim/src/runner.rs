@@ -10,7 +10,7 @@ use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Finding, Policy};
 use symbiont_sim_fast::fast::TableBuilder;
 use symbiont_sim_fast::machine::{Contention, Fidelity, SimMachine, SimOptions};
-use symbiont_sim_fast::program::Program;
+use symbiont_sim_fast::program::SimProgram;
 use symbiont_topology::CpuSet;
 
 use super::{Setup, SimulateError};
@@ -58,7 +58,7 @@ impl<L> Copy for Runner<'_, L> {}
 impl<'a, L> Runner<'a, L> {
     fn machine<'p>(
         self,
-        programs: Vec<Program<'p>>,
+        programs: Vec<SimProgram<'p>>,
         leads: &[u64],
         seed: u64,
     ) -> Result<SimMachine<'p, L::Run<'a>>, SimulateError>
@@ -95,7 +95,7 @@ impl<'a, L> Runner<'a, L> {
 
     /// Instructions that a program retires alone in the time that sets its
     /// target.
-    pub fn alone<'p>(self, program: &Program<'p>) -> Result<f64, SimulateError>
+    pub fn alone<'p>(self, program: &SimProgram<'p>) -> Result<f64, SimulateError>
     where
         L: Fidelity<'p>,
     {
@@ -109,7 +109,7 @@ impl<'a, L> Runner<'a, L> {
     /// quantum after it has passed.
     pub fn once<'p>(
         self,
-        programs: &[Program<'p>],
+        programs: &[SimProgram<'p>],
         policy: Box<dyn Policy>,
         quantum: Duration,
         seed: u64,
@@ -119,7 +119,7 @@ impl<'a, L> Runner<'a, L> {
         L: Fidelity<'p>,
     {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
-        let lead = |program: &Program<'p>| {
+        let lead = |program: &SimProgram<'p>| {
             let share = random.random_range(0.0..=self.setup.lead.max(0.0));
             (program.target.unwrap_or(0) as f64 * share) as u64
         };

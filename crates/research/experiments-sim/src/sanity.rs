@@ -14,7 +14,7 @@ use symbiont_sim_fast::activity::{Activity, Slot};
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 use symbiont_sim_fast::machine::{Errors, SimError, SimMachine, SimOptions};
-use symbiont_sim_fast::program::{Program, Shape};
+use symbiont_sim_fast::program::{Shape, SimProgram};
 use symbiont_topology::CpuSet;
 
 use super::{Provenance, Setup};
@@ -87,9 +87,9 @@ fn run<'p>(
     programs: &[(&str, &'p Profile)],
     core: &CpuSet,
 ) -> Result<Vec<Activity>, SimError<PrepareError>> {
-    let programs: Vec<Program<'p>> = programs
+    let programs: Vec<SimProgram<'p>> = programs
         .iter()
-        .map(|(name, profile)| Program {
+        .map(|(name, profile)| SimProgram {
             name: (*name).to_owned(),
             profile,
             shape: Shape::Single,

@@ -60,6 +60,6 @@ pub use gains::{CapturedGain, Stacks};
 pub use groups::{Throughputs, explore};
 pub use left_out::{LeftOut, Models};
 pub use options::TrainingOptions;
-pub use plan::{Run, TrainingSize, plan};
+pub use plan::{TrainingRun, TrainingSize, plan};
 pub use site::Site;
 pub use watch::{WatchedRun, watch};

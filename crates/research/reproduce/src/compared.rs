@@ -11,7 +11,7 @@ use symbiont_sim_fast::fast::TableBuilder;
 use super::Context;
 use symbiont_campaign::{Error, FinishedRun, Progress, Repeats, Rows, carry_out, digest};
 use symbiont_experiments_sim::code::{CODE, machine, profile};
-use symbiont_experiments_sim::mixes::{Contender, Mix, MixRecord, Mixes, Run, rows};
+use symbiont_experiments_sim::mixes::{Contender, Mix, MixRecord, MixRun, Mixes, rows};
 use symbiont_experiments_sim::training::Models;
 
 /// A machine that is ready for its programs.
@@ -46,7 +46,7 @@ pub struct MixResults {
     /// The mixes.
     pub mixes: Vec<Mix>,
     /// All runs.
-    pub finished: Vec<FinishedRun<Run, MixRecord>>,
+    pub finished: Vec<FinishedRun<MixRun, MixRecord>>,
     /// The same, for comparisons.
     pub rows: Rows,
 }

@@ -141,8 +141,12 @@ pub struct Point {
     pub ours: Option<Estimate>,
     /// What was published; none where nothing was.
     pub published: Option<f64>,
+    /// Standard error of that; none where the paper does not print how its runs spread.
+    pub published_error: Option<f64>,
     /// Its negative controls.
     pub controls: Vec<Control>,
+    /// Is its direction known beforehand, as that of what knows everything over a policy? It is not judged then.
+    pub foregone: bool,
 }
 
 impl Point {
@@ -150,7 +154,10 @@ impl Point {
     #[must_use]
     pub fn new(series: impl Into<String>, at: impl Into<String>, ours: Estimate) -> Self {
         let (series, at) = (series.into(), at.into());
-        Self { series, at, x: None, ours: Some(ours), published: None, controls: Vec::new() }
+        let ours = Some(ours);
+        let (published, published_error) = (None, None);
+        let (controls, foregone) = (Vec::new(), false);
+        Self { series, at, x: None, ours, published, published_error, controls, foregone }
     }
 
     /// The same, with what was published.
@@ -159,11 +166,23 @@ impl Point {
         Self { published, ..self }
     }
 
+    /// The same, with the standard error of what was published, if anything was.
+    #[must_use]
+    pub fn published_error(self, error: Option<f64>) -> Self {
+        Self { published_error: self.published.and(error), ..self }
+    }
+
     /// The same, with a negative control; none: it was not run.
     #[must_use]
     pub fn control(mut self, without: &str, ours: Option<Estimate>) -> Self {
         self.controls.extend(ours.map(|ours| Control { without: without.to_owned(), ours }));
         self
+    }
+
+    /// The same; its direction may be known beforehand.
+    #[must_use]
+    pub fn foregone(self, foregone: bool) -> Self {
+        Self { foregone, ..self }
     }
 
     /// The same, at this place of the horizontal axis.

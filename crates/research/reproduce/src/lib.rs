@@ -14,10 +14,11 @@
 //! A point *agrees* when its published value and the whole interval of ours lie on the same side of the
 //! figure's neutral value (a gain of 0, a ratio of 1) and its negative controls gain nothing, *contradicts*
 //! when they lie on different sides, has *no effect* when the whole interval is next to the neutral value,
-//! and is *undecided* otherwise. Without an interval there is no verdict, and a quick report, which is
-//! a smaller experiment, gives none. How far ours goes is another question: the
-//! *magnitude* is its effect in parts of the published one. A figure is *mixed* where points of it agree and
-//! others contradict.
+//! and is *undecided* otherwise. Where the paper prints how its runs spread, a published change of less than two of
+//! its own standard errors has no certain direction: whatever ours is, it is *uncertain in the paper*. Without an
+//! interval there is no verdict, and a quick report, which is a smaller experiment, gives none. How far ours goes is
+//! another question: the *magnitude* is its effect in parts of the published one. A figure is *mixed* where points of
+//! it agree and others contradict.
 //!
 //! # Terms and units
 //! Points carry the unit of their figure. Intervals are 95 %.
@@ -26,6 +27,8 @@
 //! - Ids are unique, and name paper, kind and number (`ids_are_unique_and_name_their_paper`).
 //! - A verdict follows from the side of the neutral value (`points_agree_by_side`), and a gain that a control
 //!   has too agrees with nothing (`a_gain_that_its_control_has_too_does_not_agree`).
+//! - What is uncertain in the paper neither agrees nor contradicts
+//!   (`a_published_change_within_its_own_error_has_no_direction`).
 //! - The magnitude is 1 where ours is the published value (`the_magnitude_is_in_parts_of_what_was_published`).
 //! - A page shows every figure, with the published values next to them (`the_page_shows_every_figure`).
 

@@ -17,8 +17,8 @@ use super::{Context, Effort, Reproduction, Source};
 use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, digest};
 use symbiont_experiments_sim::code::{self, CODE, machine};
 use symbiont_experiments_sim::phases::{
-    CONTENDERS, CORES, CalibratedMachine, Figure as OfPair, MACHINES, Pair, PhasesRecord, Run,
-    Runs, SYSTEMS, Size, plan, stages,
+    CONTENDERS, CORES, CalibratedMachine, Figure as OfPair, MACHINES, Pair, PhasesRecord, Runs,
+    SYSTEMS, SimulatedPhasesRun, SimulatedPhasesSize, plan, stages,
 };
 use symbiont_report::published::morad as published;
 use symbiont_report::stats::{Estimate, mean};
@@ -48,6 +48,10 @@ const ALONE: &str = "Of programs that never leave their phase: serial (S), paral
                      likely on any core, as the equations have it.";
 const CHAIN: &str = "Equations: the long run of the joint states of Tables 1 and 3, each phase as long as it takes there. \
                      Table 2's worst cases are of one state each.";
+const SPREAD: &str = "Standard errors of published throughput follow from the jitter that Table 5 prints as a mean \
+                      over all pairs, taken for that of a pair's throughput, of five runs, as Table 7's jitter is; of \
+                      its other tables the paper prints no number. Of fairness, jitter and idle time no spread is \
+                      printed.";
 const ALL_PARALLEL: &str = "Negative control: two programs without serial phases (∞:1), of which no phase is \
                             distinguished from another.";
 
@@ -98,11 +102,15 @@ const FIGURES: &[Figure] = &[
         deviations: &[NO_NUMBERS, SYSTEM, ALONE],
         ..figure("morad-tab3", "Tables 1 and 3", "Speedups in each joint state, simulated")
     },
-    figure("morad-tab4", "Table 4", "Gain of each pair, asymmetric (a = 2), simulated"),
+    Figure {
+        deviations: &[DRAWN, SYSTEM, ALL_PARALLEL, SPREAD],
+        ..figure("morad-tab4", "Table 4", "Gain of each pair, asymmetric (a = 2), simulated")
+    },
     figure("morad-fig8", "Fig. 8", "Gain of each pair, symmetric, simulated"),
     Figure {
         quantity: "Change",
         drawn: Drawing::Table,
+        deviations: &[DRAWN, SYSTEM, ALL_PARALLEL, SPREAD],
         ..figure("morad-tab5", "Table 5 and section 7", "Means over all pairs, simulated")
     },
     Figure {
@@ -116,35 +124,35 @@ const FIGURES: &[Figure] = &[
 
 struct Trial<'a, 'p> {
     stages: &'a [CalibratedMachine<'p>],
-    size: Size,
+    size: SimulatedPhasesSize,
     seed: u64,
     profile: String,
 }
 
 impl Experiment for Trial<'_, '_> {
-    type Run = Run;
+    type Run = SimulatedPhasesRun;
     type Record = PhasesRecord;
 
     fn name(&self) -> String {
         "serial-phases".to_owned()
     }
 
-    fn basis(&self, run: &Run) -> String {
+    fn basis(&self, run: &SimulatedPhasesRun) -> String {
         let machine =
             self.stages.get(run.machine).map_or_else(String::new, |s| machine(s.description()));
         digest(&[CODE, &machine, &self.profile])
     }
 
-    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<SimulatedPhasesRun> {
         if done.is_empty() { plan(&self.size, self.seed) } else { Vec::new() }
     }
 
-    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<PhasesRecord, Error> {
+    fn carry_out(&self, run: &SimulatedPhasesRun, _: &AtomicBool) -> Result<PhasesRecord, Error> {
         let missing = || Error::evaluation(format!("there is no machine {}", run.machine));
         Ok(self.stages.get(run.machine).ok_or_else(missing)?.carry_out(run)?)
     }
 
-    fn cost(&self, run: &Run) -> Duration {
+    fn cost(&self, run: &SimulatedPhasesRun) -> Duration {
         run.time.div_f64(RATE)
     }
 }
@@ -166,8 +174,8 @@ impl Source for SerialPhases {
         let profile = context.library.load(CALCULATION);
         let profile = profile.map_err(Error::evaluation)?;
         let size = match context.effort {
-            Effort::Quick => Size::quick(),
-            Effort::Full => Size::full(),
+            Effort::Quick => SimulatedPhasesSize::quick(),
+            Effort::Full => SimulatedPhasesSize::full(),
         };
         let stages = stages(&profile)?;
         let digested = code::profile(&profile);
@@ -202,7 +210,12 @@ impl Source for SerialPhases {
 }
 
 /// Fig. 6 (the OS) or 7.
-fn by_cores(runs: &Runs<'_>, size: &Size, machine: usize, at: usize) -> Result<Vec<Point>, Error> {
+fn by_cores(
+    runs: &Runs<'_>,
+    size: &SimulatedPhasesSize,
+    machine: usize,
+    at: usize,
+) -> Result<Vec<Point>, Error> {
     let (scheduler, table) = [(Scheduler::Baseline, 1), (Scheduler::Proposed, 3)][at];
     let mut points = Vec::new();
     for cores in &size.cores {
@@ -283,6 +296,16 @@ fn throughput(runs: &Runs<'_>, pairs: &[Pair], own: &str) -> Result<Estimate, Er
     Ok(runs.over(pairs, gain)?.percent())
 }
 
+/// Standard error of the published change of the mean throughput of so many pairs, %.
+fn error_of_change(machine: usize, pairs: usize) -> Option<f64> {
+    published::TABLE_5.error_of_change(|row| of_machine(row, machine), pairs)
+}
+
+/// What is printed of a machine.
+fn of_machine(row: published::Row, machine: usize) -> published::Outcome {
+    if MACHINES[machine].1 > 1.0 { row.asymmetric } else { row.symmetric }
+}
+
 /// Table 4 or Fig. 8.
 fn gains(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, Error> {
     let [_, own, _] = CONTENDERS;
@@ -295,7 +318,8 @@ fn gains(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>, 
         let [one, other] = pair.ratios.map(label);
         let printed =
             published::TABLE_4.percent(&one, &other).filter(|_| MACHINES[machine].1 > 1.0);
-        let point = Point::new(other, one, gain).published(printed);
+        let error = error_of_change(machine, 1);
+        let point = Point::new(other, one, gain).published(printed).published_error(error);
         // The pair without serial phases is its own control: what is gained there has no cause of the paper's.
         Ok(point.control("serial phases", control))
     };
@@ -337,6 +361,8 @@ fn levels(runs: &Runs<'_>, machine: usize, pairs: &[Pair]) -> Result<Vec<Point>,
     Ok(points)
 }
 
+const THROUGHPUT: &str = "throughput";
+
 /// A figure of pairs under a contender, %.
 type Of<'r> = dyn Fn(&[Pair], &str) -> Result<Estimate, Error> + 'r;
 
@@ -349,8 +375,7 @@ fn means_of(
 ) -> Result<Vec<Point>, Error> {
     let [os, own, no_seniority] = CONTENDERS;
     let kind = if MACHINES[machine].1 > 1.0 { published::ASYMMETRIC } else { published::SYMMETRIC };
-    let outcome = |row: published::Row| if machine == 0 { row.symmetric } else { row.asymmetric };
-    let printed = outcome(published::TABLE_5.improvement);
+    let printed = of_machine(published::TABLE_5.improvement, machine);
     let idle = |of: &str| published::headline(&format!("idle time, synthetic, {kind}, {of}"));
     let idle = idle("proposed").zip(idle("baseline")).map(|(new, old)| 100.0 * (new / old - 1.0));
     let gain = published::headline(&format!("mean gain in throughput, synthetic, {kind}"));
@@ -374,14 +399,15 @@ fn means_of(
             PAPERS => (printed, ""),
             _ => (None, TODAY),
         };
+        let error = error_of_change(machine, pairs.len()).filter(|_| what == THROUGHPUT);
         let point = Point::new(format!("{what}{on}"), kind, of(pairs, own)?).published(printed);
-        points.push(point.control("serial phases", without));
+        points.push(point.published_error(error).control("serial phases", without));
         let series = format!("{what}, without seniority{on}");
         points.push(Point::new(series, kind, of(pairs, no_seniority)?));
         Ok::<(), Error>(())
     };
     // The mean of the pairs' gains (Table 4); of all else the change of the mean (Table 5).
-    add("throughput", gain, &|pairs, to| throughput(runs, pairs, to))?;
+    add(THROUGHPUT, gain, &|pairs, to| throughput(runs, pairs, to))?;
     for (what, of, printed) in rows {
         add(what, printed, &|pairs, to| Ok(runs.change(pairs, of, (os, to))?.percent()))?;
     }

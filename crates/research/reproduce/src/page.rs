@@ -61,6 +61,8 @@ const LEGEND: &str = "A published value and ours agree if both lie on the same s
     interval, and contradict if they lie on different sides. Ours has no effect if its interval stays below a \
     twentieth of the published change, and is undecided if the interval includes no change. Control gains: the same \
     comparison without what the gain is said to come from gains, too, or might gain as much, so ours shows nothing. \
+    Uncertain in the paper: as far as the paper prints how its runs spread, the published change is less than two of \
+    its own standard errors, so that it has no certain direction. \
     A figure agrees or contradicts if some of its values do and none does the other, however many are undecided; it \
     is mixed if some agree and others contradict, and undecided if none does either.";
 
@@ -116,11 +118,13 @@ fn index(outcome: &Outcome) -> Table {
     table
 }
 
-const TALLY: [&str; 5] = ["Agree", "Contradict", "No effect", "Undecided", "Control gains"];
+const TALLY: [&str; 6] =
+    ["Agree", "Contradict", "No effect", "Undecided", "Control gains", "Uncertain in the paper"];
 
-fn counts(tally: Tally) -> [Cell; 5] {
-    let Tally { agree, contradict, undecided, no_effect, control_gains } = tally;
-    [agree, contradict, no_effect, undecided, control_gains].map(|count| (count as u64).into())
+fn counts(tally: Tally) -> [Cell; 6] {
+    let Tally { agree, contradict, undecided, no_effect, control_gains, uncertain } = tally;
+    let counts = [agree, contradict, no_effect, undecided, control_gains, uncertain];
+    counts.map(|count| (count as u64).into())
 }
 
 /// Figures and values of each paper by verdict.
@@ -154,7 +158,9 @@ fn verdict(verdict: Verdict) -> Cell {
     let highlight = match verdict {
         Verdict::Agrees => Highlight::Better,
         Verdict::Contradicts => Highlight::Worse,
-        Verdict::Undecided | Verdict::NoEffect | Verdict::ControlGains => Highlight::Muted,
+        Verdict::Undecided | Verdict::NoEffect | Verdict::ControlGains | Verdict::Uncertain => {
+            Highlight::Muted
+        }
     };
     Cell::from(verdict.name()).highlight(highlight)
 }
@@ -164,27 +170,32 @@ fn table(figure: &Figure, points: &[Point], effort: Effort) -> Table {
         Some(unit) => column.unit(unit),
         None => column,
     };
-    let columns = vec![
+    let mut columns = vec![
         Column::text(row_name(figure)),
         Column::text(column_name(figure)),
         unit(Column::number("Published")),
+    ];
+    let has_errors = points.iter().any(|point| point.published_error.is_some());
+    columns.extend(has_errors.then(|| unit(Column::number("Standard error of published"))));
+    columns.extend([
         unit(Column::number("Ours")),
         Column::number("Ours over published"),
         Column::text("Negative controls"),
         Column::text("Verdict"),
-    ];
+    ]);
     let mut table = Table::new(format!("{}-values", figure.id), figure.title, columns);
     for point in points {
         let said = Verdict::of(point, figure.neutral).filter(|_| effort == Effort::Full);
-        table.row(vec![
-            point.series.as_str().into(),
-            point.at.as_str().into(),
-            point.published.into(),
+        let mut row: Vec<Cell> =
+            vec![point.series.as_str().into(), point.at.as_str().into(), point.published.into()];
+        row.extend(has_errors.then(|| point.published_error.into()));
+        row.extend([
             point.ours.into(),
             magnitude(point, figure.neutral).into(),
             controls(point).into(),
             said.map_or_else(|| "".into(), verdict),
         ]);
+        table.row(row);
     }
     table
 }

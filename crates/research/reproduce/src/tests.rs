@@ -125,6 +125,8 @@ fn points_agree_by_side() {
     let exact = Point::new("a", "b", Estimate::exact(1.0)).published(Some(1.0));
     assert_eq!(Verdict::of(&exact, Some(0.0)), None, "without an interval");
     assert_eq!(Verdict::of(&point(1.0, 2.0, 5.0), None), None, "without a direction");
+    let foregone = point(1.0, 2.0, 5.0).foregone(true);
+    assert_eq!(Verdict::of(&foregone, Some(0.0)), None, "as an oracle gains over a policy");
 }
 
 #[test]
@@ -158,6 +160,40 @@ fn a_gain_that_its_control_has_too_does_not_agree() {
     // What points the other way is no gain that a control could explain.
     let wrong = point(-4.0, -2.0, 5.0).control("signal", Some(interval(-3.0, -2.0)));
     assert_eq!(Verdict::of(&wrong, Some(0.0)), Some(Verdict::Contradicts));
+}
+
+#[test]
+fn a_published_change_within_its_own_error_has_no_direction() {
+    let of = |low, high, published: f64, error| {
+        let point = point(low, high, published).published_error(error);
+        Verdict::of(&point, Some(0.0)).unwrap()
+    };
+    for sign in [1.0, -1.0] {
+        let published = 3.0 * sign;
+        assert_eq!(of(1.0, 2.0, published, Some(1.6)), Verdict::Uncertain, "either way");
+        assert_eq!(of(-2.0, -1.0, published, Some(1.6)), Verdict::Uncertain, "either way");
+        assert_eq!(of(-0.1, 0.1, published, Some(1.6)), Verdict::Uncertain, "without an effect");
+        let agrees = (sign.min(2.0 * sign), sign.max(2.0 * sign));
+        assert_eq!(of(agrees.0, agrees.1, published, Some(1.4)), Verdict::Agrees);
+        assert_eq!(of(-agrees.1, -agrees.0, published, Some(1.4)), Verdict::Contradicts);
+        assert_eq!(of(agrees.0, agrees.1, published, None), Verdict::Agrees, "none is printed");
+    }
+    let unpublished = Point { published: None, ..point(1.0, 2.0, 1.0) }.published_error(Some(1.0));
+    assert_eq!(unpublished.published_error, None);
+}
+
+#[test]
+fn what_is_uncertain_in_the_paper_is_counted_on_its_own_and_shown_with_its_error() {
+    let uncertain = point(1.0, 2.0, 1.0).published_error(Some(1.0));
+    let figure = with_directions();
+    let tally = Tally::of(figure, &[uncertain.clone(), point(1.0, 2.0, 1.0)]);
+    assert_eq!(tally, Tally { agree: 1, uncertain: 1, ..Tally::default() });
+    let alone = Tally::of(figure, std::slice::from_ref(&uncertain));
+    assert_eq!(alone.verdict(), Some(Overall::Undecided));
+    let shown = |points: &[Point]| format!("{:?}", page::of_figure(figure, points, Effort::Full));
+    let error = "Standard error of published";
+    assert!(shown(&[uncertain]).contains(error));
+    assert!(!shown(&[point(1.0, 2.0, 1.0)]).contains(error));
 }
 
 #[test]
@@ -221,7 +257,8 @@ fn the_score_comes_first_then_what_its_words_say_then_the_facts_folded() {
     let at = parts.map(|part| html.find(part).expect(part));
     assert!(at.is_sorted(), "{at:?}");
     let Block::Prose(legend) = &report.blocks[1] else { panic!("{:?}", report.blocks[1]) };
-    let words = Overall::ALL.map(Overall::name).into_iter().chain(["no effect", "Control gains"]);
+    let more = ["no effect", "Control gains", "Uncertain in the paper"];
+    let words = Overall::ALL.map(Overall::name).into_iter().chain(more);
     let unsaid: Vec<&str> =
         words.filter(|word| !legend.contains(word.trim_end_matches('s'))).collect();
     assert!(unsaid.is_empty(), "{unsaid:?}");

@@ -10,6 +10,9 @@ use super::figure::{Control, Figure, Paper, Point};
 /// so much alike that intervals of effects of a millionth do not hold 0.
 const NOTHING: f64 = 0.05;
 
+/// A published change of less than so many of its own standard errors has no certain direction.
+const CERTAIN: f64 = 2.0;
+
 /// How a point of ours stands to the published one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -22,6 +25,8 @@ pub enum Verdict {
     /// The whole interval of ours is next to the neutral value: less than a twentieth of the published
     /// effect, either way.
     NoEffect,
+    /// The paper prints how its runs spread, and by that the published value may lie on either side of the neutral one.
+    Uncertain,
     /// Both lie on the same side, but a negative control gains, too, or it is not certain that ours gains more: what is
     /// gained there is not due to what the paper says.
     ControlGains,
@@ -29,13 +34,17 @@ pub enum Verdict {
 
 impl Verdict {
     /// None where nothing was published, where the published value is the neutral one, where values
-    /// have no direction, and where ours has no interval.
+    /// have no direction or one that is known beforehand, and where ours has no interval.
     #[must_use]
     pub fn of(point: &Point, neutral: Option<f64>) -> Option<Self> {
-        let neutral = neutral?;
+        let neutral = neutral.filter(|_| !point.foregone)?;
         let published = point.published.filter(|published| *published != neutral)?;
         let ours = point.ours?;
         let interval = ours.interval?;
+        let error = point.published_error.unwrap_or(0.0);
+        if (published - neutral).abs() < CERTAIN * error {
+            return Some(Self::Uncertain);
+        }
         let above = published > neutral;
         let least = NOTHING * (published - neutral).abs();
         if [interval.low, interval.high].iter().all(|end| (end - neutral).abs() < least) {
@@ -66,6 +75,7 @@ impl Verdict {
             Self::Undecided => "undecided",
             Self::NoEffect => "no effect",
             Self::ControlGains => "undecided: its control gains, too",
+            Self::Uncertain => "uncertain in the paper",
         }
     }
 }
@@ -148,6 +158,8 @@ pub struct Tally {
     pub no_effect: usize,
     /// Those of which a control gains, too.
     pub control_gains: usize,
+    /// Those of which the published value has no certain direction.
+    pub uncertain: usize,
 }
 
 impl Tally {
@@ -162,6 +174,7 @@ impl Tally {
                 Verdict::Undecided => &mut tally.undecided,
                 Verdict::NoEffect => &mut tally.no_effect,
                 Verdict::ControlGains => &mut tally.control_gains,
+                Verdict::Uncertain => &mut tally.uncertain,
             } += 1;
         }
         tally
@@ -170,7 +183,7 @@ impl Tally {
     /// The figure's verdict; none where nothing is judged.
     #[must_use]
     pub fn verdict(self) -> Option<Overall> {
-        let open = self.undecided + self.no_effect + self.control_gains;
+        let open = self.undecided + self.no_effect + self.control_gains + self.uncertain;
         match (self.agree, self.contradict, open) {
             (0, 0, 0) => None,
             (0, 0, _) => Some(Overall::Undecided),
@@ -186,6 +199,7 @@ impl Tally {
         self.undecided += other.undecided;
         self.no_effect += other.no_effect;
         self.control_gains += other.control_gains;
+        self.uncertain += other.uncertain;
     }
 }
 

@@ -1,22 +1,20 @@
-//! Aligning runs: the same instructions, alone and co-running.
+//! Aligns runs: the same instructions, alone and with co-runners.
 //!
 //! # Problem
-//! A quantum is a fixed time, so quantum 7 of a thread with co-runners does not cover
-//! the same instructions as quantum 7 of its run alone. A slowdown compares the same
-//! instructions.
+//! A slowdown compares the same instructions. But a quantum is a fixed time, so that quantum 7 of a thread with
+//! co-runners covers other instructions than quantum 7 of its run alone.
 //!
 //! # Approach
-//! Feliu et al., section 3.2, interpolate the isolated stacks between two
-//! quanta. We interpolate cumulative cycles instead: within a quantum each component
-//! grows in proportion to the instructions, so the cycles between any two instruction
-//! counts are the difference of two interpolated sums. That is exact for
-//! intervals that span several quanta too, and cutting an interval in two
-//! changes nothing.
+//! Feliu et al., section 3.2, interpolate the isolated stacks between two quanta. We interpolate cumulative
+//! cycles: within a quantum, each component is taken to grow in proportion to the instructions, so that the
+//! cycles between any two instruction counts are the difference of two interpolated sums.
 //!
 //! ```text
 //! C(i) = cycles of each component until instruction i, linear between the ends of quanta
 //! alone(quantum of a run together, from instruction i to j) = C(j) − C(i) of the run alone
 //! ```
+//!
+//! That holds for intervals over several quanta as well, and to cut an interval in two changes nothing.
 //!
 //! # Terms and units
 //! Positions count instructions completed since the start of the program.
@@ -49,7 +47,7 @@ pub struct Profile {
     unknown: Vec<usize>,
 }
 
-/// Why no stack can be given for some instructions.
+/// Why there is no stack for some instructions.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AlignError {
     /// The interval holds no instructions, or is not one.
@@ -176,14 +174,14 @@ pub struct Together<'a> {
     pub quanta: &'a [Quantum],
 }
 
-/// What aligning a group gave.
+/// The result of aligning a group.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Aligned {
     /// The quanta that could be used.
     pub observations: Vec<Observation>,
     /// Quanta in which a thread slept or was not measured.
     pub idle: usize,
-    /// Quanta in which a thread ran where its run alone shows nothing.
+    /// Quanta in which a thread executed instructions that its run alone does not cover.
     pub uncovered: usize,
 }
 

@@ -1,19 +1,19 @@
 //! Naive predictors that a model must beat.
 //!
-//! Both are fitted as the model is, by squares of relative errors. *Constant*: the mean slowdown
-//! of the training set. *Victim plus aggressor*:
-//! the mean, plus how much the program suffers on average, plus how much each
-//! co-runner's program makes others suffer on average, fitted together by least
-//! squares. It knows programs by name and needs no counters; of a program that
-//! it was not trained on it knows nothing, and takes the mean.
+//! ```text
+//! constant:                 slowdown = mean of the training set
+//! victim plus aggressor:    slowdown = mean + suffers(program) + Σ over its co-runners: does(co-runner)
+//! ```
+//!
+//! Like the model, both are fitted by the squares of relative errors; the effects of the second by least squares,
+//! all together. It knows programs by name and needs no counters. Of programs that it was not trained on it knows
+//! nothing: for these it predicts the mean.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fit::Sums;
-
-/// A program among certain co-runners, in any order.
-pub(crate) type Case = (Arc<str>, Vec<Arc<str>>);
+use crate::observation::Case;
 
 /// Holds the effects of unknown programs at zero, and those of known ones
 /// apart from the mean; too small to be felt otherwise.

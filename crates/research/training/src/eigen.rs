@@ -1,10 +1,15 @@
-//! Eigenvalues and eigenvectors of small symmetric matrices.
+//! Eigenvalues and eigenvectors of small symmetric matrices, by Jacobi's cyclic rotations.
 //!
-//! By Jacobi's cyclic rotations (Golub and Van Loan, Matrix Computations, section 8.5): slow
-//! for large matrices, and exact to rounding whatever the eigenvalues. The library's own method
-//! pairs vectors with the wrong values for some matrices with eigenvalues that lie close
-//! together (dimforge/nalgebra, issue 1109), as those of balanced designs do; least squares then
-//! were off by any factor.
+//! ```text
+//! until the matrix is diagonal up to rounding:
+//!     for each pair p < q:  rotate rows and columns p and q such that element (p, q) becomes 0
+//! eigenvalues := the diagonal; eigenvectors := the product of the rotations
+//! ```
+//!
+//! (Golub and Van Loan, Matrix Computations, section 8.5.) This is slow for large matrices, but exact to rounding
+//! whatever the eigenvalues. The library's own method assigns vectors to the wrong values for some matrices whose
+//! eigenvalues lie close together (dimforge/nalgebra, issue 1109), as those of balanced designs do: then least
+//! squares were wrong by any factor.
 
 use nalgebra::{DMatrix, DVector};
 

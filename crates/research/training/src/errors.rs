@@ -1,4 +1,4 @@
-//! Errors of predictions: mean, histogram, share within ±5 %.
+//! How far predictions err: mean, histogram, share within ±5 %.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,19 +1,21 @@
-//! Fitting the model of one SMT mode by least squares.
+//! Fits the model of one SMT mode by least squares.
 //!
 //! # Approach
-//! Equations 1 to 3 are linear in α, β, γ, δ, so each component is fitted on
-//! its own: once without δ, for the inverse and as the additive form, and once
-//! with it. Everything is fitted from sums over the training set ([`Moments`]), which are kept per
-//! combination of programs and can be added up: that makes leave-p-out cross-validation cheap.
+//! Equations 1 to 3 are linear in α, β, γ and δ, so that each component is fitted on its own:
 //!
-//! All observations weigh the same, as published, or, which is ours, according to their slowdowns
-//! ([`Weighting::Relative`]).
+//! ```text
+//! for each component:
+//!     without δ  →  the additive form, also for the inverse
+//!     with δ     →  the whole form
+//! ```
 //!
-//! A component that never occurs, or features that never vary apart, leave
-//! coefficients undetermined; of all solutions the smallest is taken.
+//! Everything is fitted from sums over the training set ([`Moments`]). They are kept for each combination of
+//! programs and can be added up, which makes leave-p-out cross-validation cheap. All observations weigh the same,
+//! as published; or, which is ours, according to their slowdowns ([`Weighting::Relative`]).
 //!
-//! Standard errors take quanta as independent of each other. Quanta of one run
-//! are not, so they are too small; cross-validation is the judge.
+//! A component that never occurs, or features that never vary independently, leave coefficients undetermined: of
+//! all solutions, the smallest is taken. Standard errors assume that quanta are independent. Those of one run are
+//! not, so that the errors are too small: what counts is the cross-validation.
 //!
 //! # Properties
 //! - Known coefficients are recovered, with and without noise

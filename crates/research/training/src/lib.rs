@@ -1,11 +1,11 @@
-//! Training of interference models: from runs alone and together to coefficients, and to how far they err.
+//! Trains interference models: from runs alone and together to coefficients, and to how far the models err.
 //!
 //! # Problem
-//! A model's coefficients come from measured runs, and its error on programs that it has not seen decides
-//! whether it may be used. None of that is needed where threads are placed.
+//! A model's coefficients come from measured runs. Whether it may be used depends on its error on programs that
+//! it has not seen. None of this is needed where threads are placed.
 //!
 //! # Approach
-//! Feliu et al., sections 3.2 and 6.1.
+//! As Feliu et al., sections 3.2 and 6.1.
 //!
 //! | step | here |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! Everything is a function over plain values.
 //!
 //! # Terms and units
-//! As in [`symbiont_model`]. *Fold*: a model that was fitted without some programs, and what it predicts of them.
+//! As in [`symbiont_model`]. *Fold*: a model that was fitted without some programs, and its predictions of those.
 //!
 //! # Properties
 //! - Known coefficients are recovered (`known_coefficients_are_recovered`).

@@ -1,5 +1,5 @@
-//! What models are fitted on: groups that ran together, quantum by quantum,
-//! each thread next to its own stack alone.
+//! What models are fitted on: groups of threads that ran together, quantum by quantum, with each thread's own
+//! stack alone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use symbiont_model::{CpiStack, Shares, SmtMode, StackError};
 
-use crate::baseline::Case;
+/// A program among certain co-runners, in any order.
+pub(crate) type Case = (Arc<str>, Vec<Arc<str>>);
 
 /// One thread of a group over one quantum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

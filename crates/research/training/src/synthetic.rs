@@ -1,19 +1,17 @@
-//! Runs of synthetic programs, for tests and benches of whatever uses a model.
+//! Runs of synthetic programs, for tests and benchmarks of whatever uses a model.
 //!
 //! # Problem
-//! Whether a fit recovers the true coefficients, and how much noise spoils it, can be
-//! seen only where the truth is known.
+//! Whether a fit recovers the true coefficients, and how much noise spoils it, shows only where the truth is
+//! known.
 //!
 //! # Approach
-//! A [`World`] has programs with phases, each a stack, and a contention law:
-//! equations 1 to 3 with known coefficients, plus, if wanted, something that
-//! the equations do not know ([`World::saturation`]): where the co-runners'
-//! demand for a component exceeds 1 in sum, they slow each other down by the square of the
-//! excess. It gives observations, drawn from a seed, with multiplicative noise on every measured
-//! component.
+//! A [`World`] has programs with phases, each of which is a stack, and a law of contention: equations 1 to 3 with
+//! known coefficients. If wanted, it has something more, which the equations do not know ([`World::saturation`]):
+//! where the co-runners' demands for a component exceed 1 in sum, they slow each other down by the square of the
+//! excess. Observations are drawn by a seed, with multiplicative noise on every measured component.
 //!
-//! It knows no caches and no pipelines. What it shows is whether the
-//! mathematics works, not how good a model is on a machine.
+//! A world has no caches and no pipelines. It shows whether the mathematics works, not how good a model is on a
+//! machine.
 
 use std::sync::Arc;
 

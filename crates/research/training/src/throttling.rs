@@ -1,4 +1,4 @@
-//! Fits how much slower a thread runs alone in an SMT mode than alone on its core.
+//! Fits how much slower a thread runs alone in an SMT mode than it does alone on its core.
 
 use symbiont_model::{Shares, Throttling};
 

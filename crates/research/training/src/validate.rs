@@ -1,28 +1,29 @@
 //! Cross-validation: errors on programs that the model has not seen.
 //!
 //! # Problem
-//! A model that is tested on its own training set looks better than it is; and
-//! quanta of one program resemble each other, so leaving out quanta is not
-//! enough. Programs are left out.
+//! A model that is tested on its own training set looks better than it is. To leave out single quanta is not
+//! enough, since the quanta of a program resemble each other: whole programs are left out.
 //!
 //! # Approach
-//! Leave-p-out over groups (Feliu et al., section 6.1): for each set of
-//! programs that ran together, fit on the observations in which none of them
-//! takes part, and predict those in which only they do. For pairs that is
-//! leave-two-out, for groups of four leave-four-out. Sums over the training
-//! set are kept per set of programs, so a fold adds sums up and does not go
-//! through the observations again.
+//! Leave-p-out over groups (Feliu et al., section 6.1):
 //!
-//! Predictions of different folds must not be compared with each other, as a
-//! matching would. Two folds leave out different observations, and what each leaves out
-//! is just what it is tested on: summed over the pairs of a matching, even the
-//! plain mean of each fold's training set shows the true cost of that matching.
-//! What pairing gains is measured within one fold: all programs of a workload are left
-//! out together ([`TrainingSet::leave_out`]).
+//! ```text
+//! for each set of programs that ran together:
+//!     fit on the observations in which none of them takes part
+//!     predict those in which only they do
+//! ```
 //!
-//! [`Holdout::Combinations`] leaves out the combination only; its programs stay
-//! in the training set with other partners. That is the case in which the
-//! victim-plus-aggressor baseline knows the programs.
+//! For pairs that is leave-two-out, for groups of four leave-four-out. Sums over the training set are kept for
+//! each set of programs, so that a fold adds up sums and does not go through the observations again.
+//!
+//! Predictions of different folds must not be compared with each other, as a matching would. Two folds leave out
+//! different observations, each just those that it is tested on: summed over the pairs of a matching, even the
+//! plain mean of each fold's training set reveals the true cost of that matching. What pairing gains is therefore
+//! measured within one fold, from which all programs of a workload are left out together
+//! ([`TrainingSet::leave_out`]).
+//!
+//! [`Holdout::Combinations`] leaves out only the combination; its programs stay in the training set with other
+//! partners. Then the victim-plus-aggressor baseline knows the programs.
 //!
 //! # Properties
 //! - A fold's model has seen no observation of its programs
@@ -35,8 +36,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use symbiont_model::{Components, Fit, Holdout, Inversion, Score, SmtMode};
 
-use crate::baseline::{Baseline, Case};
+use crate::baseline::Baseline;
 use crate::fit::{FitError, Moments, Weighting, check, from_moments};
+use crate::observation::Case;
 use crate::{Errors, Observation};
 
 mod fold;
@@ -118,7 +120,7 @@ impl<'a> TrainingSet<'a> {
         Ok(Self { components, weighting, stop: None, groups })
     }
 
-    /// The same set, which fits nothing more once `stop` has become true.
+    /// The same set; once `stop` has become true it fits no more models.
     #[must_use]
     pub fn until(self, stop: &'a AtomicBool) -> Self {
         Self { stop: Some(stop), ..self }
@@ -147,12 +149,6 @@ impl<'a> TrainingSet<'a> {
         let keep = |group: &BTreeSet<Arc<str>>| group.is_disjoint(programs);
         let (moments, _) = self.train(keep)?.ok_or(FitError::Empty)?;
         from_moments(&moments)
-    }
-
-    /// Does anything remain to fit on without these programs ([`TrainingSet::fit_without`])?
-    #[must_use]
-    pub fn remains_without(&self, programs: &BTreeSet<Arc<str>>) -> bool {
-        self.groups_without(programs) > 0
     }
 
     /// How many sets of programs that ran together remain without these programs.

@@ -1,4 +1,4 @@
-//! When each line of a stream was accessed last.
+//! When each line of a stream was last accessed.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -106,7 +106,7 @@ fn slot(bin: ReuseBin) -> usize {
 }
 
 impl Clock {
-    /// Nothing accessed yet.
+    /// A clock before the first access.
     pub fn new() -> Self {
         Self {
             now: [0; 3],
@@ -258,8 +258,8 @@ impl Clock {
         times.into_iter().map(|(_, line)| line).collect()
     }
 
-    /// What was counted since the last call. The times of the accesses stay; a
-    /// line that goes on being accessed counts as touched once more.
+    /// What was counted since the last call. Times of accesses are kept; a line that is accessed again counts as
+    /// touched once more.
     pub fn take(&mut self) -> Counts {
         let counts = self.so_far();
         self.leave();

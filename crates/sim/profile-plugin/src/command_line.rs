@@ -1,12 +1,13 @@
-//! Which program an emulator runs, where it does not say so itself.
+//! Which program an emulator runs, where the emulator does not say so.
 //!
 //! # Problem
-//! The function of the plugin interface that gives the program's path is missing in qemu 6.2, and in the user-mode
-//! emulator of 10.0, whose header has it.
+//! The function of the plugin interface that gives the program's path is missing in qemu 6.2, and also in the
+//! user-mode emulator of 10.0, although its header has it.
 //!
 //! # Approach
-//! The emulator's own command line is `qemu-x86_64 -0 NAME PROGRAM ARGUMENT…`, or `qemu-x86_64 PROGRAM NAME ARGUMENT…`
-//! where the kernel starts it: the program is the first word that is neither an option nor an option's value.
+//! The emulator's own command line is `qemu-x86_64 -0 NAME PROGRAM ARGUMENT…`, or `qemu-x86_64 PROGRAM NAME
+//! ARGUMENT…` where the kernel starts it. The program is the first word that is neither an option nor an option's
+//! value.
 //!
 //! # Properties
 //! - Both forms give the program (`the_program_is_found_in_both_forms`).

@@ -1,12 +1,16 @@
 //! From x86-64 instructions to micro-operations.
 //!
-//! An instruction becomes, in this order: a load for each memory operand that it
-//! reads, a computation unless it only moves to or from memory, a store for
-//! each memory operand that it writes, and a branch if it may change the flow of
-//! control. The stack pointer's own arithmetic in pushes, pops, calls and
-//! returns costs nothing and makes no dependence, as in the stack engines of
-//! current processors. Instructions that set a register to zero by combining it
-//! with itself have no sources.
+//! ```text
+//! micro-operations of an instruction, in this order:
+//!     a load for each memory operand that it reads
+//!     a computation, unless it only moves to or from memory
+//!     a store for each memory operand that it writes
+//!     a branch, if it may change the flow of control
+//! ```
+//!
+//! The arithmetic of pushes, pops, calls and returns on the stack pointer costs nothing and makes no dependence,
+//! as in the stack engines of current processors. An instruction that sets a register to zero by combining it
+//! with itself has no sources.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, InstructionInfo, InstructionInfoFactory, Mnemonic,

@@ -1,8 +1,9 @@
 //! Which version of its plugin interface a qemu speaks.
 //!
 //! # Problem
-//! qemu loads a plugin whose exported version lies in the range that it supports, and no one version lies
-//! in the ranges of all: they rose where something was removed or changed. Some changes did not raise the lower end.
+//! A qemu loads a plugin only if the version that it exports lies within the range that this qemu supports. No
+//! single version lies in the ranges of all: they rose when something was removed or changed. And some changes
+//! did not raise the lower end.
 //!
 //! | qemu | least | current | what changed of what is used here |
 //! |---|---|---|---|
@@ -15,9 +16,10 @@
 //! | 11.1 | 7 | 7 | callbacks get data of the caller instead of the plugin's number |
 //!
 //! # Approach
-//! The name of the file by which the plugin is loaded says which version it exports
-//! ([`symbiont_profile::capture::INTERFACES`]): what starts qemu tries those that there are, and qemu takes the
-//! one that it supports. What its functions are like then follows from the range that it reports ([`Interface`]).
+//! The plugin exports the version that is part of the name of its file
+//! ([`symbiont_profile::capture::INTERFACES`]). Whatever starts qemu tries the existing ones, and qemu takes the
+//! one that it supports. How qemu's functions are to be called then follows from the range that it reports
+//! ([`Interface`]).
 //!
 //! # Properties
 //! - Each qemu takes one of the versions, and its functions are called as it declares them
@@ -37,8 +39,8 @@ const PASSES_DATA: i32 = 7;
 pub struct Interface {
     /// The bytes of instructions are copied to a buffer of the caller; otherwise qemu lends them.
     pub copies_bytes: bool,
-    /// Callbacks get data of the caller as their last argument; otherwise the plugin's number as their first, but
-    /// those of blocks and of accesses.
+    /// Callbacks get the caller's data as their last argument; otherwise all but those of blocks and of accesses get
+    /// the plugin's number as their first.
     pub passes_data: bool,
 }
 

@@ -1,4 +1,4 @@
-//! From the counts of an interval to what is written.
+//! Turns the counts of an interval into what is written.
 
 use symbiont_profile::raw::{BUCKETS, Interval, Signature, Traces};
 use symbiont_profile::vectors::Counts as CacheCounts;
@@ -9,7 +9,7 @@ use symbiont_profile::{
 
 use crate::block::Block;
 use crate::clock::{Counts, OCTAVES, SETS};
-use crate::meter::{BlockCount, BranchCounts};
+use crate::executed::{BlockCount, BranchCounts};
 
 /// All that was counted in an interval.
 #[derive(Debug)]

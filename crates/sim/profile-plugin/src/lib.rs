@@ -1,32 +1,30 @@
-//! Observes a program instruction by instruction: a plugin for qemu-user.
+//! A plugin for qemu-user that observes a program instruction by instruction.
 //!
 //! # Problem
-//! A profile needs every basic block, branch and data access of a run of
-//! billions of instructions, at a tenth of native speed at least.
+//! A profile needs every basic block, branch and data access of a run of billions of instructions, at no less
+//! than a tenth of native speed.
 //!
 //! # Approach
-//! qemu-user translates a program block by block and calls the plugin back:
-//! once when it translates a block, then whenever the block executes and
-//! whenever it accesses memory. Instructions are decoded once, at translation
-//! ([`decode`]); executing a block costs a counter, the fetch of its lines and
-//! one prediction ([`meter`]). Reuse times are exact: a table of pages holds the
-//! time of the last access to each of their lines ([`clock`]). Every
-//! 50 million instructions of a thread its counts are written to a file and
-//! start anew, while predictors and tables stay warm. Micro-traces are taken at
-//! eight places of each interval.
+//! qemu-user translates a program block by block, and calls the plugin back:
 //!
-//! Where instruction traces are wanted, windows of one process are recorded
-//! block by block ([`window`]).
+//! ```text
+//! a block is translated:        decode its instructions                                 decode
+//! a block is executed:          count it, fetch its lines, predict its branch           meter
+//! memory is accessed:           reuse time := time − time of the line's last access     clock
+//! 50 million instructions of a thread: write its counts to a file and start anew; predictors and tables stay warm
+//! ```
 //!
-//! Each virtual CPU has a meter of its own, so threads share nothing but the
-//! decoded blocks. A forked child goes on with its parent's warm tables in a
-//! file of its own.
+//! Reuse times are exact: a table of pages holds the time of the last access to each of their lines. Micro-traces
+//! are taken at eight places of each interval. Where instruction traces are wanted, windows of one process are
+//! recorded block by block ([`window`]).
+//!
+//! Each virtual CPU has its own meter, so that threads share nothing but the decoded blocks. A forked child goes
+//! on with its parent's warm tables, in a file of its own.
 //!
 //! # Terms and units
-//! As in `symbiont_profile`. *Block*: instructions that qemu translates together; it
-//! has one entry and ends at a branch or earlier.
-//! A string instruction with a repeat prefix is one instruction; its accesses
-//! count once per 32 bytes, as hardware moves them.
+//! As in `symbiont_profile`. *Block*: instructions that qemu translates together; it is entered only at its first
+//! one and ends at a branch or earlier. A string instruction with a repeat prefix is one instruction; its
+//! accesses count once per 32 bytes, as hardware moves them.
 //!
 //! # Properties
 //! - Reuse times are those of a list of all accesses
@@ -38,6 +36,7 @@ pub mod block;
 pub mod clock;
 pub mod command_line;
 pub mod decode;
+pub mod executed;
 pub mod interface;
 pub mod interval;
 pub mod meter;

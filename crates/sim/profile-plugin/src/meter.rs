@@ -6,10 +6,11 @@ use symbiont_profile::trace;
 use symbiont_profile::trace::RawWindow;
 use symbiont_profile::vectors::Hierarchy;
 use symbiont_profile::vectors::caches::Caches;
-use symbiont_profile::{Branches, MicroTrace, OpClass, PREDICTORS};
+use symbiont_profile::{MicroTrace, OpClass};
 
 use crate::block::{Block, Leaves, Repeat};
 use crate::clock::{Clock, Counts};
+use crate::executed::{BlockCount, BranchCounts};
 use crate::interval::{Tally, interval};
 use crate::recorder::{DataAccess, LEAD, Recorder};
 use crate::window::{Plan, Windows};
@@ -21,52 +22,6 @@ pub const TRACES: u64 = 8;
 /// Where further micro-traces of a thread's first interval begin, for programs
 /// that end early. An interval that has enough without them drops them.
 const EARLY: [u64; 4] = [0, 5_000, 50_000, 500_000];
-
-/// Executions of a block.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct BlockCount {
-    /// Times, in this interval.
-    pub times: u64,
-    /// The block, once it was executed.
-    pub block: Option<&'static Block>,
-}
-
-/// Counts of branches.
-#[derive(Debug, Clone)]
-pub struct BranchCounts {
-    executed: u64,
-    conditional: u64,
-    taken: u64,
-    indirect: u64,
-    /// How often each set of predictors was wrong together.
-    wrong: [u64; 1 << PREDICTORS],
-}
-
-impl Default for BranchCounts {
-    fn default() -> Self {
-        let wrong = [0; 1 << PREDICTORS];
-        Self { executed: 0, conditional: 0, taken: 0, indirect: 0, wrong }
-    }
-}
-
-impl BranchCounts {
-    /// As a profile has them.
-    pub fn branches(&self) -> Branches {
-        let mut mispredicted = [0; PREDICTORS];
-        for (set, count) in self.wrong.iter().enumerate() {
-            for (size, sum) in mispredicted.iter_mut().enumerate() {
-                *sum += count * (set as u64 >> size & 1);
-            }
-        }
-        Branches {
-            executed: self.executed,
-            conditional: self.conditional,
-            taken: self.taken,
-            indirect: self.indirect,
-            mispredicted,
-        }
-    }
-}
 
 /// The pieces of one access that qemu makes in several.
 #[derive(Debug, Clone, Copy, Default)]
@@ -162,8 +117,8 @@ impl Meter {
         self.caches = Some(Box::new(Caches::new(hierarchy)));
     }
 
-    /// A block begins to execute. Whether an interval or a window is complete, which
-    /// [`Meter::take`] and [`Meter::take_windows`] then give.
+    /// A block begins to execute. Returns whether an interval or a window is complete, which [`Meter::take`] and
+    /// [`Meter::take_windows`] then return.
     #[inline]
     pub fn execute(&mut self, block: &'static Block) -> bool {
         self.leave(block.start);

@@ -1,11 +1,10 @@
 //! The plugin as qemu sees it: callbacks that lead to the meters.
 //!
 //! # Which threads may touch what
-//! A virtual CPU is a host thread; qemu calls back for it on that thread only.
-//! So the meter of a CPU is touched by one thread, until qemu has stopped all
-//! others for the exit callback. Blocks are made under qemu's translation
-//! lock, are never changed afterwards and never freed, since translated code
-//! keeps their addresses.
+//! A virtual CPU is a host thread, and qemu calls back for it on that thread only. So only one thread touches the
+//! meter of a CPU, until the exit callback, for which qemu has stopped all others. Blocks are made under qemu's
+//! translation lock. They are never changed afterwards and never freed, since translated code holds their
+//! addresses.
 #![allow(unsafe_code, reason = "the interface is C's")]
 
 mod api;

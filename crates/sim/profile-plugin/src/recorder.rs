@@ -5,8 +5,8 @@ use symbiont_profile::{Access, MicroOp, MicroTrace, OpClass, Stores};
 
 use crate::block::{Block, Instruction};
 
-/// Instructions before a micro-trace, of which only what they wrote is kept: what it reads was written there.
-/// More are in flight on no core.
+/// Instructions before a micro-trace of which only what they wrote is kept, since the micro-trace may read it. No core
+/// has more in flight.
 pub const LEAD: usize = 512;
 /// Instructions after which a micro-trace ends, at the next end of a block.
 const LENGTH: usize = 1_200;

@@ -9,8 +9,8 @@ use crate::block::Block;
 pub struct Plan {
     /// Instructions of a window.
     pub length: u64,
-    /// After how many instructions of the thread each begins, ascending. One that
-    /// would begin before the one before has ended begins when it has.
+    /// After how many instructions of the thread each begins, ascending. A window that would begin before the previous
+    /// one has ended begins at that end.
     pub starts: Vec<u64>,
 }
 

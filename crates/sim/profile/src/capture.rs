@@ -1,37 +1,32 @@
 //! Runs a program under the plugin and makes its profile.
 //!
 //! # Approach
-//! The program runs in qemu's user-mode emulator, which loads the plugin
-//! (`symbiont-profile-plugin`). Children: a fork stays in the emulator; another
-//! program that is executed would run natively, unseen. Where the kernel allows it
-//! (Linux 6.7, user namespaces), the command therefore runs in a namespace with
-//! binary formats of its own, by which the kernel starts every x86-64 program
-//! under the emulator (`follow.sh`). Elsewhere the plugin notes each execution of
-//! another program, and the profile says in [`crate::Profile::gaps`] what is missing.
+//! The program runs in qemu's user-mode emulator with the plugin (`symbiont-profile-plugin`). A forked child
+//! stays in the emulator, but another program that is executed would run natively, unseen. So where the kernel
+//! allows it (Linux 6.7, user namespaces), the command runs in a namespace with binary formats of its own, by
+//! which the kernel starts every x86-64 program under the emulator (`follow.sh`). Elsewhere the plugin notes each
+//! execution of another program, and [`crate::Profile::gaps`] says what is missing.
 //!
 //! # Determinism
-//! The same command profiled twice gives the same bytes, if it has one thread
-//! and one process, and if neither the clock, nor random numbers from the kernel,
-//! nor its process id decide what it does. To this end its environment is fixed
-//! ([`environment`]), the processor is the emulator's most capable one, guest
-//! addresses are the emulator's (no randomisation), and the random bytes that
-//! the kernel hands a new program are seeded. QEMU since 8.1 leaves addresses to the kernel, which then must not
-//! randomise them; that holds since 9.0, where `setarch` may be used, which containers may forbid.
-//! Profiles that different versions of QEMU made of one program are equal but for where its stack lies, for what the
-//! processor is said to be capable of, by which libraries choose their code, and for what QEMU no longer reports
-//! since 9.1: the accesses of instructions that save or load x87's registers or all of the processor's state.
-//! What libraries the machine has is left: the loader looks for the program's in its
-//! cache of all (`/etc/ld.so.cache`), in a few instructions more or fewer as that grows,
-//! unless `LD_LIBRARY_PATH` among the variables names their folders. Which signals the
-//! caller ignores is left, too (`nohup` does, and shells for what runs in the background):
-//! some programs ask for it.
+//! Profiled twice, a command gives the same bytes if it has one thread and one process, and if neither the clock,
+//! nor random numbers from the kernel, nor its process id decide what it does. For this its environment is fixed
+//! ([`environment`]), the processor is the emulator's most capable one, guest addresses are the emulator's (not
+//! randomised), and the random bytes that the kernel hands to a new program are seeded. QEMU since 8.1 leaves
+//! addresses to the kernel, which then must not randomise them; that works since 9.0, where `setarch` may be
+//! used, which containers may forbid. Profiles of a program by different versions of QEMU are equal but for where
+//! the stack lies, for the reported capabilities of the processor, by which libraries choose their code, and for
+//! what QEMU no longer reports since 9.1: the accesses of instructions that save or load x87's registers or all
+//! of the processor's state.
 //!
-//! Threads that wait for each other wait in another order each time, so profiles of
-//! a program with several differ: instructions, micro-operations of each class,
-//! mispredictions and misses per instruction by at most 2 %, or by 0.0002 per
-//! instruction where that is more (`threads_are_observed_again_within_two_percent`).
-//! A program that spins while it waits, or hands out work to the thread that asks first,
-//! may differ by any amount.
+//! Two things remain. The loader looks for the program's libraries in a cache of all that the machine has
+//! (`/etc/ld.so.cache`), in a few instructions more or fewer as that grows, unless `LD_LIBRARY_PATH` among the
+//! variables names their folders. And some programs ask which signals the caller ignores: `nohup` ignores some,
+//! and so do shells for what runs in the background.
+//!
+//! Threads that wait for each other do so in another order each time. So profiles of a program with several
+//! threads differ: instructions, micro-operations of each class, mispredictions and misses per instruction by at
+//! most 2 %, or by 0.0002 per instruction where that is more (`threads_are_observed_again_within_two_percent`).
+//! Programs that spin while they wait, or hand out work to whichever thread asks first, may differ by any amount.
 
 mod cluster;
 mod emulator;

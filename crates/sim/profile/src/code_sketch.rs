@@ -1,13 +1,18 @@
-//! Which lines of code a phase touches, in little space.
+//! Which lines of code a phase touches, as a small sketch.
 //!
 //! # Approach
-//! The smallest hashes of the lines are kept, at most [`LONGEST`]: a uniform sample of the lines, the same in each
-//! phase that touches them (Beyer et al., On synopses for distinct-value estimation under multiset operations, 2007).
-//! The share of one phase's lines that are another's is that of its hashes, as far as the other's sketch knows. With no
-//! more lines than are kept it is exact.
 //!
-//! Lines are those of virtual addresses: they mean nothing between different programs, so a sketch says of which
-//! program it is.
+//! ```text
+//! sketch(phase)       := the smallest hashes of its lines, at most LONGEST
+//! part(phase, other)  := share of the phase's hashes that are in the other's sketch, as far as that one reaches
+//! ```
+//!
+//! The smallest hashes are a uniform sample of the lines, and the same one in each phase that touches them (Beyer
+//! et al., On synopses for distinct-value estimation under multiset operations, 2007). With no more lines than
+//! are kept, the result is exact.
+//!
+//! Lines are those of virtual addresses, which mean nothing in another program: so a sketch says of which program
+//! it is.
 //!
 //! # Properties
 //! `small_sets_are_compared_exactly`, `the_common_part_of_large_sets_is_estimated`,

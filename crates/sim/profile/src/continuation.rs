@@ -1,4 +1,4 @@
-//! A thread's phases for longer than it was profiled.
+//! What the phases of a thread are beyond the time for which it was profiled.
 
 use crate::Span;
 use rand::{Rng, SeedableRng};

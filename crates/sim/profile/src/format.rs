@@ -1,7 +1,7 @@
-//! The file that a profile is kept in.
+//! The file format of profiles.
 //!
 //! # Layout
-//! All numbers least significant byte first.
+//! All numbers are stored least significant byte first.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -11,9 +11,8 @@
 //! | 8 | length of the content when unpacked |
 //! | rest | the content: postcard, packed with DEFLATE |
 //!
-//! Micro-traces are stored by column (all classes, then all lines as
-//! differences, …), which packs to a third of what rows do. Equal profiles
-//! give equal files.
+//! Micro-traces are stored by column (all classes, then all lines as differences, …), which packs to a third of
+//! the size by rows. Equal profiles give equal files.
 //!
 //! # Properties
 //! - What is written is read back equal (`profiles_round_trip`).

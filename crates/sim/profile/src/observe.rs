@@ -1,12 +1,11 @@
-//! Makes a [`Phase`] of a stream of micro-operations, exactly.
+//! Makes an exact [`Phase`] of a stream of micro-operations.
 //!
 //! # Problem
-//! Synthetic programs, and windows of captured traces, are to be described by a [`Phase`] as profiled programs
-//! are.
+//! Synthetic programs, and windows of captured traces, need the same description as profiled programs.
 //!
 //! # Approach
-//! Every operation is counted, with the exact reuse times of its accesses and fetches, in memory that grows with
-//! the lines touched: good for some million operations.
+//! Every operation is counted, with the exact reuse times of its accesses and fetches. Memory grows with the
+//! lines that are touched: good for some million operations.
 //!
 //! # Properties
 //! `what_was_known_before_is_used_again_after_that_long`,

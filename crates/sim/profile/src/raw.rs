@@ -1,12 +1,15 @@
-//! What the plugin hands to the capture: one file per executed program.
+//! The files that the plugin hands over to the capture, one for each executed program.
 //!
 //! # Approach
-//! A file is a run of frames: a kind (one byte), a length (four bytes, least
-//! significant first), and as many bytes of postcard. The frames of one interval
-//! are appended by one write, so that threads need no lock between them and a
-//! process that is killed leaves whole intervals and at most a torn end, which
-//! is ignored. Both sides are built from the same source, and the first frame says
-//! which version of this layout follows.
+//!
+//! ```text
+//! file  = frame*
+//! frame = kind (1 byte), length (4 bytes, least significant first), content (postcard)
+//! ```
+//!
+//! The frames of an interval are appended by one write. So threads need no lock between them, and a process that
+//! is killed leaves whole intervals and at most a torn end, which is ignored. Both sides are built from the same
+//! source; the first frame says which version of this layout follows.
 
 mod reader;
 

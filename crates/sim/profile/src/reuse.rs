@@ -1,4 +1,4 @@
-//! Distributions of reuse times, and the caches they imply.
+//! Distributions of reuse times, and the miss ratios that follow from them.
 
 use crate::ReuseBin;
 use serde::{Deserialize, Serialize};

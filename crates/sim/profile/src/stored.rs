@@ -1,14 +1,14 @@
 //! Which earlier store wrote what a load reads.
 //!
 //! # Problem
-//! A value that is stored and soon loaded again takes the way through the store queue, and what
-//! depends on it waits: loop variables that compilers keep in memory, spilled registers, arguments on
-//! the stack. No queue hides such a chain.
+//! A value that is stored and soon loaded again passes through the store queue, and whatever depends on it waits:
+//! loop variables that compilers keep in memory, spilled registers, arguments on the stack. However long the
+//! queue, it does not hide such a chain.
 //!
 //! # Approach
-//! The youngest of the last [`KEPT`] stores that wrote any of a load's bytes is its source. Whether it
-//! wrote all of them, and whether both make their address in the same way, is kept: cores forward
-//! the first kind alone, and some rename the second.
+//! A load's source is the youngest of the last [`KEPT`] stores that wrote any of its bytes. Also kept is whether
+//! that store wrote all of them, since cores forward only then; and whether both form their address in the same
+//! way, since some cores rename such loads.
 //!
 //! # Properties
 //! `the_youngest_store_of_any_byte_counts`, `an_operand_of_unknown_size_depends_on_nothing`,

@@ -1,4 +1,4 @@
-//! Activity by super-set: what activity vectors are made of.
+//! Activity by super-set, of which activity vectors consist.
 
 use crate::ReuseHistogram;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,7 @@
-//! Synthetic profiles for the tests of other rooms.
+//! Synthetic profiles for the tests of other crates.
 //!
-//! Each is made by "executing" an endless loop of micro-operations and observing it
-//! exactly, after a warm-up, as the capture observes a program. Equal arguments
-//! give equal profiles.
+//! Each is made by "executing" an endless loop of micro-operations and, after a warm-up, observing it exactly, as
+//! a capture observes a program. Equal arguments give equal profiles.
 
 mod programs;
 

@@ -1,19 +1,19 @@
-//! Windows of real instruction traces, for simulators that go cycle by cycle.
+//! Windows of real instruction traces, for simulators that work cycle by cycle.
 //!
 //! # Problem
-//! A micro-trace has reuse times; a simulator with caches and predictors of its own needs addresses and
-//! branch outcomes, over millions of instructions, and caches that are warm when it starts.
+//! A micro-trace has reuse times. A simulator with caches and predictors of its own needs addresses and branch
+//! outcomes, over millions of instructions, and caches that are warm at the start.
 //!
 //! # Approach
-//! Of each of a program's most frequent phases one *window* is kept: by default four million
-//! instructions, of which the first half is for warm-up. The lines that the thread had used most recently
-//! stand before them, in that order ([`Window::data`], [`Window::code`]): touching them fills caches of
-//! any geometry, as in a memory timestamp record (Barr et al., ISPASS 2005). The warm-up is for what
-//! this order cannot restore: predictors, and the accesses of an outer cache below an inner one.
+//! For each of a program's most frequent phases one *window* is kept: by default four million instructions, the
+//! first half of them for warm-up. In front of them are the lines that the thread had used most recently, in that
+//! order ([`Window::data`], [`Window::code`]): touching these fills caches of any geometry, as a memory timestamp
+//! record does (Barr et al., ISPASS 2005). The warm-up is for what that order does not restore: predictors, and
+//! the accesses to an outer cache below an inner one.
 //!
-//! A block of instructions is stored once, decoded; the trace is the sequence of blocks and the addresses
-//! of their accesses. Dependences, branch outcomes and operations are derived while reading, which holds
-//! one chunk of a file at a time.
+//! A block of instructions is stored once, decoded. The trace is the sequence of blocks with the addresses of
+//! their accesses. Dependences, branch outcomes and operations are derived while reading; a reader holds one
+//! chunk of a file at a time.
 //!
 //! # Terms and units
 //! *Instruction*, *micro-operation*: as in the crate. *Line number*: virtual address / 64. *Block*:
@@ -45,9 +45,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FromStore, OpClass};
 pub use code::{Code, FLAGS, Leaves, REGISTERS, StaticInstruction, StaticOp, TEMPORARY};
-pub use encode::{DataAccess, RawWindow, WindowEncoder};
+pub use encode::{RawWindow, WindowEncoder};
 pub use error::TraceError;
 pub use file::{MOST_WINDOWS, TraceFile, is_trace, write};
+pub use follow::DataAccess;
 pub use lines::{Line, MOST_LINES};
 pub use ops::TraceOps;
 pub use unroll::{Dependences, unroll};

@@ -1,16 +1,16 @@
-//! What a program does to each region of its caches, interval by interval: what activity vectors are made of.
+//! What a program does to each region of its caches, interval by interval: the input of activity vectors.
 //!
 //! # Problem
-//! Settle et al. schedule on a real machine, whose counters do not report which sets of a cache a program uses. They
+//! Settle et al. schedule on a real machine, whose counters do not say which sets of a cache a program uses. They
 //! simulate its caches beforehand (section 4.3.1).
 //!
 //! # Approach
-//! The program runs under the plugin once more, with the caches of one machine simulated line by line ([`caches`]).
-//! For each interval of 50 million instructions, in the order of execution, uses and misses are kept by *super-set*,
-//! a contiguous group of sets. Neither thresholds nor fewer super-sets are decided yet: readers group and compare.
-//! Intervals are as they were executed, not grouped into phases.
+//! The program runs under the plugin once more, while the caches of one machine are simulated line by line
+//! ([`caches`]). For each interval of 50 million instructions, in the order of execution, uses and misses are
+//! kept by *super-set*, a contiguous group of sets. Thresholds, and fewer super-sets, are up to the readers,
+//! which group and compare. Intervals are not grouped into phases.
 //!
-//! The file is JSON. It says which executable it is of (SHA-256), and of which caches.
+//! The file is JSON. It says of which executable (SHA-256) and of which caches it is.
 //!
 //! # Properties
 //! - What is written is read back equal (`vectors_round_trip`).
@@ -88,7 +88,7 @@ impl fmt::Display for Hierarchy {
     }
 }
 
-/// What was done to a cache in an interval, by super-set.
+/// Uses and misses of a cache in an interval, by super-set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Accesses.
@@ -228,10 +228,10 @@ impl Vectors {
         symbiont_safe_open::output::replace_by(path, 0o644, &bytes).map_err(io)
     }
 
-    /// Are they of this executable and these caches?
+    /// Checks that they are of this executable and these caches.
     ///
     /// # Errors
-    /// Of which of both they are not.
+    /// Which of the two differs.
     pub fn check(&self, digest: &str, hierarchy: &Hierarchy) -> Result<(), VectorsError> {
         let program = self.program.clone();
         if self.hierarchy != *hierarchy {

@@ -301,7 +301,7 @@ mod tests {
     use symbiont_profile::{OpClass, test_support as synthetic};
 
     use super::*;
-    use crate::synthetic::{PASS, chase};
+    use crate::worlds::traces::{PASS, chase};
 
     fn captured(file: &TraceFile, index: usize) -> Result<CapturedWindow, TraceError> {
         CapturedWindow::new(file, index, &synthetic::pointer_chasing(2_000).phases[0])

@@ -45,9 +45,11 @@ pub mod predictor;
 pub mod prefetch;
 pub mod reference;
 pub mod replay;
-#[cfg(test)]
-mod synthetic;
 pub mod wheel;
+#[cfg(test)]
+mod worlds {
+    pub(crate) mod traces;
+}
 
 pub use crate::captured::CapturedWindow;
 pub use crate::chip::{Chip, ChipError, CoreSlot};

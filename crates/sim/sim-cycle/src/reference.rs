@@ -412,7 +412,7 @@ mod tests {
     use symbiont_topology::{CoreId, NodeId};
 
     use super::*;
-    use crate::synthetic::{PASS, chase};
+    use crate::worlds::traces::{PASS, chase};
 
     const QUICK: Sample = Sample { warm_up: 10_000, counted: 20_000, longest: 5_000_000, fills: 2 };
 

@@ -20,7 +20,7 @@ use symbiont_profile::{Profile, test_support as synthetic};
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::{Fast, Switches, TableBuilder};
 use symbiont_sim_fast::machine::{SimMachine, SimOptions};
-use symbiont_sim_fast::program::{Program, Shape};
+use symbiont_sim_fast::program::{Shape, SimProgram};
 use symbiont_topology::PuId;
 
 const QUANTUM: Duration = Duration::from_millis(100);
@@ -69,11 +69,11 @@ fn ten_simulated_seconds(
     let power8 = Description::named("power8-s812l").unwrap();
     let builder = TableBuilder::new(power8.restricted(Some(cores), Some(4)).unwrap());
     let machine = || {
-        let programs: Vec<Program<'_>> = profiles
+        let programs: Vec<SimProgram<'_>> = profiles
             .iter()
             .cycle()
             .take(count)
-            .map(|profile| Program {
+            .map(|profile| SimProgram {
                 name: profile.program.clone(),
                 profile,
                 shape: Shape::Single,

@@ -35,6 +35,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+pub(crate) use self::builtin::CATALOGUES;
 pub use self::core::{
     Cache, CoreType, Forwarding, Latencies, Port, Scope, SmtRule, Structure, Tlb, TlbEntries,
 };

@@ -41,20 +41,6 @@ pub(crate) enum Precision {
 /// An event: the vendor's name, how precisely, what it counts.
 pub(crate) type Row = (&'static str, Precision, fn(&Activity) -> f64);
 
-/// The catalogues that have a table.
-pub(crate) const CATALOGUES: [&str; 10] = [
-    "power8",
-    "power7",
-    "bulldozer",
-    "zen4",
-    "broadwell",
-    "sapphire-rapids",
-    "alder-lake-p",
-    "alder-lake-e",
-    "netburst",
-    "xsim",
-];
-
 /// The table of a catalogue.
 fn table(catalogue: &str) -> &'static [Row] {
     match catalogue {

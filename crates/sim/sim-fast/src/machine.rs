@@ -54,9 +54,8 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use symbiont_counters::catalogue::CatalogueError;
 use symbiont_machine::{
-    Ability, Change, Ended, GroupCounts, Lifecycle, Machine, Move, Outcome, Program as Named,
-    ProgramId, RunState, Sample, Signal, Signals, Support, Target, ThreadId, ThreadSample,
-    Timestamp,
+    Ability, Change, Ended, GroupCounts, Lifecycle, Machine, Move, Outcome, Program, ProgramId,
+    RunState, Sample, Signal, Signals, Support, Target, ThreadId, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, NodeId, PuId, Topology};
 
@@ -68,7 +67,7 @@ use crate::description::{Costs, Description};
 use crate::events::Reader;
 pub use crate::os::Generation;
 use crate::os::{LoadBalancer, Map};
-use crate::program::Program;
+use crate::program::SimProgram;
 
 /// What can go wrong with a simulated machine.
 #[derive(Debug, thiserror::Error)]
@@ -189,7 +188,7 @@ pub struct SimMachine<'p, C> {
     costs: Costs,
     memory_nodes: Vec<NodeId>,
     contention: C,
-    programs: Vec<Program<'p>>,
+    programs: Vec<SimProgram<'p>>,
     /// For each slot its programs, in order.
     orders: Vec<Vec<usize>>,
     /// Does a slot start anew when all of them have completed?
@@ -241,7 +240,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
     pub fn new(
         description: &Description,
         mut contention: C,
-        programs: Vec<Program<'p>>,
+        programs: Vec<SimProgram<'p>>,
         leads: &[u64],
         options: SimOptions,
     ) -> Result<Self, SimError<C::Error>> {
@@ -340,7 +339,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
 
     /// The programs, by number; where no order was given, by slot.
     #[must_use]
-    pub fn programs(&self) -> &[Program<'p>] {
+    pub fn programs(&self) -> &[SimProgram<'p>] {
         &self.programs
     }
 
@@ -470,7 +469,7 @@ impl<'p, C: Contention<'p>> Machine for SimMachine<'p, C> {
         ended.sort_by_key(|ended| ended.id);
         let named = |(slot, run): (usize, &ProgramRun)| {
             let program = self.programs.get(run.program)?;
-            Some(Named::new(ProgramId(slot as u32), program.name.clone()))
+            Some(Program::new(ProgramId(slot as u32), program.name.clone()))
         };
         Ok(Sample {
             at: Timestamp(self.now),

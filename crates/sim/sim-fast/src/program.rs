@@ -1,7 +1,7 @@
 //! What programs do over time.
 //!
 //! # Approach
-//! A [`Program`] is a profile and a [`Shape`]: how many threads carry it out,
+//! A [`SimProgram`] is a profile and a [`Shape`]: how many threads carry it out,
 //! and when. Each thread goes through the profile's phases as recorded, then on
 //! by the rule of [`symbiont_profile::Continuation`]; its phases advance with its own
 //! instructions. Where in an interval of the recording a phase really ended is not in the profile,
@@ -22,7 +22,7 @@ const INTERVAL: f64 = 50e6;
 
 /// A program that can be launched.
 #[derive(Debug, Clone)]
-pub struct Program<'p> {
+pub struct SimProgram<'p> {
     /// Its name.
     pub name: String,
     /// What its threads do.
@@ -59,7 +59,7 @@ pub struct Alternating {
     pub serial: f64,
 }
 
-impl Program<'_> {
+impl SimProgram<'_> {
     /// Threads that it starts.
     #[must_use]
     pub fn threads(&self) -> usize {

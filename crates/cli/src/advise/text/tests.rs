@@ -20,9 +20,9 @@ fn hold(name: &str, advice: &Advice) {
     assert_eq!(serde_json::from_value::<Advice>(document).unwrap(), *advice);
 }
 
-fn program(name: &str, process: u32) -> Program {
+fn program(name: &str, process: u32) -> AdvisedProgram {
     let on = |cpu: u32, share| CpuShare { cpu, core: Some(cpu % 4), share };
-    Program {
+    AdvisedProgram {
         name: name.to_owned(),
         process,
         threads: 1,
@@ -36,7 +36,7 @@ fn program(name: &str, process: u32) -> Program {
             with: vec![CoRunner { name: "xz".into(), process: 4712, share: 0.7 }],
         },
         plans: vec![Plan { share: 1.0, reason: "one domain".into(), ..Plan::default() }],
-        ..Program::default()
+        ..AdvisedProgram::default()
     }
 }
 
@@ -112,7 +112,7 @@ fn advice_reads_as_ever() {
     unpredicted.policy.choice = None;
     unpredicted.gain = None;
     unpredicted.programs.truncate(1);
-    unpredicted.programs[0] = Program {
+    unpredicted.programs[0] = AdvisedProgram {
         ended: true,
         slowdown_now: None,
         slowdown_planned: None,

@@ -29,12 +29,12 @@ pub struct Reproduce {
           required_unless_present_any = ["paper", "all", "list"])]
     pub figures: Vec<String>,
     /// All figures of a paper, by its first author; symbiont: ours, which no paper has
-    #[arg(long, value_name = "NAME", value_parser = paper(), conflicts_with_all = ["all", "list"])]
+    #[arg(long, value_name = "NAME", value_parser = paper(), conflicts_with = "all")]
     pub paper: Option<Paper>,
     /// All figures of all papers
     #[arg(long, conflicts_with = "list")]
     pub all: bool,
-    /// List all figures, also those that are not reproduced and why, and end
+    /// List all figures, or those of --paper, also those that are not reproduced and why, and end
     #[arg(long)]
     pub list: bool,
     /// Run a smaller experiment, in minutes; it gives no verdicts

@@ -101,7 +101,7 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
     let report =
         Report { machine, title, processor, another, ghz, kernels, within, beyond, programs };
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", crate::out::json(&report)?);
     } else {
         show(&report);
     }

@@ -81,7 +81,7 @@ pub fn run(args: &CheckSim, file: &Path) -> anyhow::Result<()> {
     let held = said(&levels, now.get(..10).unwrap_or_default());
     let report = Report { machine, title, measured, programs: names, levels, held };
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", crate::out::json(&report)?);
     } else {
         show(&report);
     }

@@ -57,7 +57,7 @@ pub(super) fn summary(path: &Path, json: bool) -> anyhow::Result<String> {
         windows: windows?,
         gaps: about.gaps,
     };
-    Ok(if json { serde_json::to_string_pretty(&summary)? } else { summary.text() })
+    Ok(if json { crate::out::json(&summary)? } else { summary.text() })
 }
 
 fn window(file: &TraceFile, index: usize) -> Result<WindowSummary, TraceError> {

@@ -82,7 +82,7 @@ fn of_host(folder: &Path) -> anyhow::Result<Hierarchy> {
 /// What a file holds.
 pub(super) fn said(vectors: &Vectors, path: &Path, json: bool) -> anyhow::Result<String> {
     if json {
-        return Ok(serde_json::to_string_pretty(vectors)?);
+        return Ok(crate::out::json(vectors)?);
     }
     let instructions: u64 = vectors.intervals.iter().map(|interval| interval.instructions).sum();
     let mut text = format!(

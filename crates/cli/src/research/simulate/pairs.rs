@@ -98,7 +98,7 @@ pub fn run(args: &Simulate, file: &Path) -> anyhow::Result<()> {
         captured: captured.collect(),
     };
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", crate::out::json(&report)?);
     } else if args.csv {
         say!("{}", table(&report).csv().trim_end());
     } else {

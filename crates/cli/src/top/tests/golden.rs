@@ -6,7 +6,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Color;
 
 use super::super::screen::Screen;
-use super::super::state::{Key, State};
+use super::super::state::{Fold, Key, State};
 use super::super::view::{Parts, view};
 use super::super::{PRINTED, text};
 use super::press;
@@ -81,7 +81,7 @@ fn screens_read_as_ever() {
             hold(&format!("{label}-{name}"), &lines(&drawn(&mut state, &screen, size)));
         }
     }
-    hold("once", &text(&Screen::new(None, measured(4)), PRINTED));
+    hold("once", &text(&Screen::new(None, measured(4)), Fold::Threads, PRINTED));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn names_are_no_commands() {
         let shown: String = buffer.content.iter().map(Cell::symbol).collect();
         assert!(!shown.chars().any(char::is_control), "{shown:?}");
     }
-    let printed = text(&screen, PRINTED);
+    let printed = text(&screen, Fold::Threads, PRINTED);
     assert!(!printed.chars().any(|c| c.is_control() && c != '\n'), "{printed:?}");
     assert!(!printed.contains('\u{202e}'));
 }
@@ -129,7 +129,7 @@ fn printed_lines_are_no_wider_than_asked_for() {
     for snapshot in [measured(64), daemon(64), watched(64), names()] {
         let screen = Screen::new(None, snapshot);
         for columns in [1, 40, 80, 132, PRINTED] {
-            let printed = text(&screen, columns);
+            let printed = text(&screen, Fold::Threads, columns);
             let wide = |line: &&str| super::super::clean::width(line) > columns;
             assert_eq!(printed.lines().filter(wide).collect::<Vec<_>>(), Vec::<&str>::new());
             let least = screen.all().len() + screen.cores.len();

@@ -6,7 +6,7 @@ use symbiont_wire::{ManagerStatus, Snapshot};
 use super::super::clean::{clean, cut};
 use super::super::row::Row;
 use super::super::screen::Screen;
-use crate::quiet::waits_words;
+use crate::quiet::waiting_line;
 use crate::status::moves;
 
 /// Lines of the header, no wider than the terminal.
@@ -37,7 +37,7 @@ pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
         ],
     };
     let waits = now.programs.iter().filter_map(|program| {
-        Some(format!("{}: {}", clean(&program.name), waits_words(program.waits.as_ref()?)))
+        Some(format!("{}: {}", clean(&program.name), waiting_line(program)?))
     });
     let notes = now.notes.iter().map(|note| format!("note: {}", clean(note)));
     lines.extend(waits.take(2).chain(notes).take(2));

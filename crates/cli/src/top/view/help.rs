@@ -32,6 +32,24 @@ const COLUMNS: [(&str, &str); 11] = [
     ("", "yellow or bold: more threads want to run than there are CPUs"),
 ];
 
+/// What `symbiont top --help` says below its options.
+pub fn help_of_keys() -> String {
+    let keys: String = KEYS.iter().map(|(name, text)| format!("\n  {name:<11} {text}")).collect();
+    format!(
+        "\
+Examples:
+  symbiont top
+  symbiont top --once | head -20
+  symbiont top --once --fold programs
+  symbiont top --json --interval 5s
+
+Keys:{keys}
+
+Environment:
+  NO_COLOR    if set and not empty, no colours are used"
+    )
+}
+
 /// All lines.
 pub fn lines(columns: usize, colours: Colours) -> Vec<Line<'static>> {
     let title = |text: &str| Line::styled(left(text, columns), colours.title());

@@ -3,7 +3,7 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::super::clean::{left, right, width};
+use super::super::clean::{cut, left, right, width};
 use super::super::row::Row;
 use super::super::screen::Screen;
 use super::super::state::{Fold, State};
@@ -171,28 +171,34 @@ pub fn lines(
     let shown = rows.iter().enumerate().skip(state.first).take(height);
     lines.extend(shown.map(|(at, row)| shape.row(row, colours, at == state.selected)));
     if rows.is_empty() {
-        lines.push(Line::raw(empty(state, screen)));
+        lines.push(Line::raw(cut(&empty(state, screen), columns)));
     }
     lines.resize(height + 1, Line::default());
     lines
 }
 
-fn empty(state: &State, screen: &Screen) -> &'static str {
-    match (state.filter.is_empty(), screen.now.manager.is_some()) {
-        (false, _) => "  no thread has this text in its name, number, category or reason",
-        (true, true) => {
-            "  no program of yours is managed: `symbiont run -- COMMAND`, `symbiont attach`"
+fn empty(state: &State, screen: &Screen) -> String {
+    let why = match (state.filter.is_empty(), &screen.left_out, screen.now.manager.is_some()) {
+        (true, Some(left_out), _) => left_out,
+        (false, ..) => "no thread has this text in its name, number, category or reason",
+        (true, None, true) => {
+            "no program of yours is managed: `symbiont run -- COMMAND`, `symbiont attach`"
         }
-        (true, false) => "  no process of yours runs",
-    }
+        (true, None, false) => "no process of yours runs",
+    };
+    format!("  {why}")
 }
 
-/// All threads as text.
-pub fn table(screen: &Screen, columns: usize) -> Vec<String> {
+/// All threads as text, or what they are folded into.
+pub fn table(screen: &Screen, fold: Fold, columns: usize) -> Vec<String> {
     let shape = Columns::of(screen, columns);
-    let state = State::default();
+    let mut state = State::default();
+    state.fold = fold;
     let rows = screen.rows(&state);
-    let mut lines = vec![shape.title(state.fold)];
+    let mut lines = vec![shape.title(fold)];
     lines.extend(rows.iter().map(|row| shape.row(row, Colours(false), false).to_string()));
+    if rows.is_empty() {
+        lines.push(empty(&state, screen));
+    }
     lines
 }

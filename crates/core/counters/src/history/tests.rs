@@ -7,6 +7,7 @@ use symbiont_machine::{
 
 use super::*;
 use crate::catalogue::Catalogue;
+use crate::measured::Unmeasured;
 
 /// Two groups; cycles and instructions are in both.
 const TOY: &str = r#"name = "toy"

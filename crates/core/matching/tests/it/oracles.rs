@@ -42,20 +42,6 @@ fn rustworkx_finds_the_same_weight() {
     }
 }
 
-/// Needs a newer Rust than the project: `RUSTFLAGS='--cfg integer_blossom'`.
-#[cfg(integer_blossom)]
-#[test]
-fn integer_blossom_finds_the_same_weight() {
-    for (family, vertices, seed) in two_hundred() {
-        let cells = instance(family, vertices, seed);
-        let least = cells.iter().flatten().min().unwrap();
-        let costs: Vec<i64> = cells.iter().flatten().map(|w| w - least).collect();
-        let mates = integer_blossom::min_weight_perfect_matching(&costs, vertices);
-        let sum: i128 = mates.iter().enumerate().map(|(i, &j)| i128::from(cells[i][j])).sum();
-        assert_eq!(ours(&cells), sum / 2, "{}, {vertices}, {seed}", FAMILIES[family]);
-    }
-}
-
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/networkx.txt")
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use symbiont_topology::CoreKind;
 
-use super::{Model, Problem, Score, Trained, Training, VERSION};
+use super::{Model, Problem, Score, TrainedMode, Training, VERSION};
 use crate::{Coefficients, Components, Fit, SmtMode, SmtModel, Terms, Throttling};
 
 const TITLE: &str = "# Interference model of Symbiont, made by training; edits are refused.\n";
@@ -89,7 +89,7 @@ pub(crate) fn sealed(body: &str) -> String {
     format!("{TITLE}version = {VERSION}\nchecksum = \"{sum:016x}\"\n{body}")
 }
 
-fn mode(smt: SmtMode, trained: &Trained, model: &Model) -> Mode {
+fn mode(smt: SmtMode, trained: &TrainedMode, model: &Model) -> Mode {
     let fit = &trained.fit;
     let rows = |values: &Coefficients, errors: &[Terms]| {
         let pairs = values.terms().iter().zip(errors).zip(model.components.names());
@@ -154,7 +154,7 @@ fn model(document: Document) -> Result<Model, Problem> {
     })
 }
 
-fn trained(mode: Mode, components: &Components) -> Result<Trained, String> {
+fn trained(mode: Mode, components: &Components) -> Result<TrainedMode, String> {
     let want = components.len();
     let split = |rows: Vec<Row>, what: &str| {
         if !rows.iter().map(|row| row.component.as_str()).eq(components.names()) {
@@ -178,7 +178,7 @@ fn trained(mode: Mode, components: &Components) -> Result<Trained, String> {
     let model = SmtModel::new(mode.mean_slowdown, linear, delta)
         .map_err(|e| format!("'mean_slowdown' or 'delta': {e}"))?;
     let fit = Fit { model, linear_errors, delta_errors, observed: mode.observed };
-    Ok(Trained { fit, throttling: mode.throttling, scores: mode.score })
+    Ok(TrainedMode { fit, throttling: mode.throttling, scores: mode.score })
 }
 
 /// FNV-1a, 64 bits.

@@ -4,7 +4,7 @@ use rand_pcg::Pcg64Mcg;
 use symbiont_machine::Target;
 
 use super::*;
-use crate::test_world::Bench;
+use crate::worlds::stacks::Bench;
 
 const LIKE: [f64; 5] = [40.0, 30.0, 10.0, 10.0, 10.0];
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use symbiont_machine::Target;
 
 use super::*;
-use crate::test_world::{Bench, STACK, model};
+use crate::worlds::stacks::{Bench, STACK, model};
 
 const EAGER: [f64; 5] = [70.0, 10.0, 10.0, 5.0, 5.0];
 const WAITING: [f64; 5] = [10.0, 70.0, 5.0, 10.0, 5.0];

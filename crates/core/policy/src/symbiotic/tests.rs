@@ -9,7 +9,7 @@ use symbiont_topology::{CoreKind, Topology};
 
 use super::*;
 use crate::runner_up;
-use crate::test_world::{Bench, STACK, model};
+use crate::worlds::stacks::{Bench, STACK, model};
 
 /// Of each hundred cycles, those of the five components.
 const EAGER: [f64; 5] = [70.0, 10.0, 10.0, 5.0, 5.0];
@@ -86,7 +86,7 @@ fn predicted_slowdowns_come_true() {
     let stacks = [EAGER, WAITING, [40.0, 30.0, 10.0, 10.0, 10.0], [5.0, 5.0, 80.0, 5.0, 5.0]];
     let mut bench = bench("core:2 smt:2", &stacks);
     bench.step(&mut policy());
-    let throttling = crate::test_world::THROTTLING;
+    let throttling = crate::worlds::stacks::THROTTLING;
     for (at, predicted) in bench.predicted().into_iter().enumerate() {
         let truth = bench.slowdown(at) * throttling;
         let error = (predicted.unwrap() / truth - 1.0).abs();
@@ -130,7 +130,7 @@ fn achieved_slowdowns_are_the_true_ones() {
                 assert_eq!(achieved, None, "what it would suffer from others was not seen");
                 continue;
             }
-            let truth = truth[at] * crate::test_world::THROTTLING;
+            let truth = truth[at] * crate::worlds::stacks::THROTTLING;
             assert!((achieved.unwrap() / truth - 1.0).abs() < 0.02, "{at}: {achieved:?} {truth}");
         }
     }

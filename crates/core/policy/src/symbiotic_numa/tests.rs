@@ -4,7 +4,7 @@ use symbiont_machine::test_support::full_support;
 use symbiont_topology::PuId;
 
 use super::*;
-use crate::test_world::{Bench, model};
+use crate::worlds::stacks::{Bench, model};
 use crate::{Settings, SymbioticOnline};
 
 const LIKE: [f64; 5] = [40.0, 30.0, 10.0, 10.0, 10.0];

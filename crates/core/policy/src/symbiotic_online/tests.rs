@@ -8,7 +8,7 @@ use symbiont_machine::{Ability, Signal, Support, Target};
 use symbiont_topology::Topology;
 
 use super::*;
-use crate::test_world::{Bench, model};
+use crate::worlds::stacks::{Bench, model};
 
 const EAGER: [f64; 5] = [70.0, 10.0, 10.0, 5.0, 5.0];
 const WAITING: [f64; 5] = [10.0, 70.0, 5.0, 10.0, 5.0];

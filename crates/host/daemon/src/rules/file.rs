@@ -1,5 +1,6 @@
 //! One file of rules.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 use std::{fs, io};
@@ -8,8 +9,12 @@ use globset::GlobBuilder;
 use serde::{Deserialize, Deserializer};
 use symbiont_machine::Class;
 
+use super::Group;
+
 /// A longer file is not one of ours.
 const MOST_BYTES: u64 = 16 << 20;
+/// Things that a rule names.
+const MOST_NAMES: usize = 64;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +29,13 @@ struct File {
 pub(super) struct Rule {
     pub cgroup: Option<Pattern>,
     pub unit: Option<Pattern>,
+    pub pod: Option<Pattern>,
+    pub container: Option<Pattern>,
+    pub image: Option<Pattern>,
+    pub label: BTreeMap<String, Pattern>,
     pub executable: Option<Pattern>,
+    pub command: Option<Pattern>,
+    pub comm: Option<Pattern>,
     pub user: Option<String>,
     ignore: bool,
     class: Option<Class>,
@@ -35,7 +46,14 @@ pub(super) struct Rule {
 struct Written {
     cgroup: Option<Pattern>,
     unit: Option<Pattern>,
+    pod: Option<Pattern>,
+    container: Option<Pattern>,
+    image: Option<Pattern>,
+    #[serde(default)]
+    label: BTreeMap<String, Pattern>,
     executable: Option<Pattern>,
+    command: Option<Pattern>,
+    comm: Option<Pattern>,
     user: Option<User>,
     #[serde(default)]
     manage: bool,
@@ -59,9 +77,38 @@ impl TryFrom<Written> for Rule {
     type Error = &'static str;
 
     fn try_from(rule: Written) -> Result<Self, Self::Error> {
-        let Written { cgroup, unit, executable, user, manage, ignore, class, alone } = rule;
-        if cgroup.is_none() && unit.is_none() && executable.is_none() && user.is_none() {
-            return Err("a rule names at least one of cgroup, unit, executable, user");
+        let Written { cgroup, unit, pod, container, image, label, .. } = rule;
+        let Written { executable, command, comm, user, manage, ignore, class, alone, .. } = rule;
+        let user = user.map(|user| match user {
+            User::Number(uid) => uid.to_string(),
+            User::Name(name) => name,
+        });
+        let class_or_alone = if alone { Some(Class::Alone) } else { class };
+        let rule = Self {
+            cgroup,
+            unit,
+            pod,
+            container,
+            image,
+            label,
+            executable,
+            command,
+            comm,
+            user,
+            ignore,
+            class: class_or_alone,
+        };
+        if rule.count() == 0 {
+            return Err(
+                "a rule names at least one of cgroup, unit, pod, container, image, label, executable, \
+                        command, comm, user",
+            );
+        }
+        if rule.count() > MOST_NAMES {
+            return Err("a rule names at most 64 things");
+        }
+        if rule.pod.as_ref().is_some_and(|pod| !pod.glob().glob().contains('/')) {
+            return Err("a `pod` is written as NAMESPACE/NAME");
         }
         if ignore && (manage || alone || class.is_some()) {
             return Err("`ignore` goes with neither `manage`, `class` nor `alone`");
@@ -72,12 +119,7 @@ impl TryFrom<Written> for Rule {
         if !(manage || ignore || alone || class.is_some()) {
             return Err("a rule says one of manage, ignore, class, alone");
         }
-        let user = user.map(|user| match user {
-            User::Number(uid) => uid.to_string(),
-            User::Name(name) => name,
-        });
-        let class = if alone { Some(Class::Alone) } else { class };
-        Ok(Self { cgroup, unit, executable, user, ignore, class })
+        Ok(rule)
     }
 }
 
@@ -92,9 +134,34 @@ impl Rule {
         !self.ignore
     }
 
-    /// Does it name a unit or a cgroup?
-    pub fn is_of_a_group(&self) -> bool {
-        self.unit.is_some() || self.cgroup.is_some()
+    /// The patterns of one thing each.
+    fn patterns(&self) -> [&Option<Pattern>; 8] {
+        let Self { cgroup, unit, pod, container, image, executable, command, comm, .. } = self;
+        [cgroup, unit, pod, container, image, executable, command, comm]
+    }
+
+    /// How many things it names.
+    pub fn count(&self) -> usize {
+        self.patterns().into_iter().flatten().count()
+            + self.label.len()
+            + usize::from(self.user.is_some())
+    }
+
+    /// Does it ask for the container?
+    pub fn names_a_container(&self) -> bool {
+        self.pod.is_some()
+            || self.container.is_some()
+            || self.image.is_some()
+            || !self.label.is_empty()
+    }
+
+    /// Which processes are one program.
+    pub fn group(&self) -> Group {
+        match () {
+            () if self.names_a_container() => Group::Container,
+            () if self.unit.is_some() || self.cgroup.is_some() => Group::Cgroup,
+            () => Group::None,
+        }
     }
 }
 

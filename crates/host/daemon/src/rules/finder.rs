@@ -1,11 +1,12 @@
 //! Scans for processes that rules want managed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use procfs::process::Process;
+use symbiont_containers::Folders;
 
-use super::{Facts, Rules, Verdict};
+use super::{Facts, Group, Needs, Rules, Surroundings, Verdict};
 
 /// Scans at a new process before it is taken to have become what it will be: a shell's child is the
 /// shell itself until it executes its program.
@@ -20,7 +21,7 @@ pub struct Finder {
     seen: BTreeMap<u32, u32>,
     /// The daemon and its ancestors: managing these means managing the daemon.
     own: BTreeSet<u32>,
-    users: HashMap<u32, Option<String>>,
+    around: Surroundings,
     scans: u32,
 }
 
@@ -42,10 +43,12 @@ pub struct Found {
 pub struct Scan {
     /// The processes to be managed, by number: parents come before most of their children.
     pub found: Vec<Found>,
-    /// Rules that match the daemon or an ancestor of it, by their files.
+    /// What matches the daemon or an ancestor of it, for people.
     pub own: Vec<String>,
     /// All processes.
     pub alive: BTreeSet<u32>,
+    /// State of containers that could not be read, for people.
+    pub notes: Vec<String>,
 }
 
 impl Finder {
@@ -62,6 +65,11 @@ impl Finder {
         Self { own, ..Self::default() }
     }
 
+    /// Finds the state of containers in these folders.
+    pub fn set_folders(&mut self, folders: Folders) {
+        self.around.set_folders(folders);
+    }
+
     /// Judges all processes anew with the next scan.
     pub fn start_over(&mut self) {
         self.seen.clear();
@@ -75,6 +83,7 @@ impl Finder {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         scan.alive = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
         self.seen.retain(|process, _| scan.alive.contains(process));
+        let needs = rules.needs();
         for &process in &scan.alive {
             let scans = self.seen.entry(process).or_default();
             let is_due = *scans < FIRST_SCANS || (process ^ self.scans) % LATER == 0;
@@ -82,29 +91,33 @@ impl Finder {
                 continue;
             }
             *scans = scans.saturating_add(1);
-            let Some((name, group, verdict)) = self.judge(rules, process) else { continue };
+            let Some((name, group, verdict)) = self.judge(rules, needs, process) else { continue };
             if self.own.contains(&process) {
-                scan.own.push(verdict.rule);
+                scan.own.push(verdict.by);
             } else {
                 scan.found.push(Found { process, name, group, verdict });
             }
         }
+        scan.notes = self.around.end_scan();
         scan
     }
 
-    fn judge(&mut self, rules: &Rules, process: u32) -> Option<(String, Option<String>, Verdict)> {
-        let users = &mut self.users;
-        let mut name_of = |uid| users.entry(uid).or_insert_with(|| name_of_user(uid)).clone();
-        let facts = Facts::read(&Process::new(i32::try_from(process).ok()?).ok()?, &mut name_of)?;
+    fn judge(
+        &mut self,
+        rules: &Rules,
+        needs: Needs,
+        process: u32,
+    ) -> Option<(String, Option<String>, Verdict)> {
+        let process = Process::new(i32::try_from(process).ok()?).ok()?;
+        let facts = Facts::read(&process, needs, &mut self.around)?;
         let verdict = rules.decide(&facts)?;
         let executable = facts.executable.as_deref().and_then(|path| path.rsplit('/').next());
-        let group = verdict.is_group.then_some(facts.cgroup);
-        let unit = facts.unit.filter(|_| verdict.is_group);
-        let name = unit.or_else(|| executable.map(str::to_owned)).unwrap_or_default();
+        let (name, group) = match (verdict.group, facts.container) {
+            (Group::Container, Some(of)) => (Some(of.display()), Some(of.cgroup.clone())),
+            (Group::None, _) => (None, None),
+            (Group::Cgroup | Group::Container, _) => (facts.unit, Some(facts.cgroup)),
+        };
+        let name = name.or_else(|| executable.map(str::to_owned)).unwrap_or_default();
         Some((name, group, verdict))
     }
-}
-
-fn name_of_user(uid: u32) -> Option<String> {
-    Some(uzers::get_user_by_uid(uid)?.name().to_string_lossy().into_owned())
 }

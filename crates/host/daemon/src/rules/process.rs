@@ -1,16 +1,45 @@
 //! The properties of a process that rules match.
 
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::Instant;
+
 use procfs::process::Process;
+use symbiont_containers::{Identity, main_path};
+
+use super::Surroundings;
+
+/// Bytes of a command line that are read.
+const MOST_COMMAND: u64 = 64 << 10;
+/// Bytes of the list of a process's cgroups that are read.
+const MOST_CGROUPS: u64 = 256 << 10;
+
+/// What rules ask for beyond what is cheap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The container.
+    pub container: bool,
+    /// The command line or the short name.
+    pub command: bool,
+}
 
 /// The facts about one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Path of its cgroup (of the unified hierarchy), as `/system.slice/cron.service`.
+    /// Path of its cgroup, as `/system.slice/cron.service`: of the unified hierarchy, or, where it is in the root of
+    /// that,
+    /// of the one that says most.
     pub cgroup: String,
     /// Its systemd unit: the innermost part of that path that is a service or a scope.
     pub unit: Option<String>,
+    /// The container that it is in.
+    pub container: Option<Arc<Identity>>,
     /// The program that it runs.
     pub executable: Option<String>,
+    /// The words of its command line, joined by spaces.
+    pub command: Option<String>,
+    /// Its short name, which it can choose.
+    pub comm: Option<String>,
     /// Its user, by number.
     pub uid: u32,
     /// And by name, where it has one.
@@ -19,7 +48,7 @@ pub struct Facts {
 
 impl Facts {
     /// Reads them; none if the process is gone or is the kernel's.
-    pub fn read(process: &Process, name_of: &mut dyn FnMut(u32) -> Option<String>) -> Option<Self> {
+    pub fn read(process: &Process, needs: Needs, around: &mut Surroundings) -> Option<Self> {
         let uid = process.uid().ok()?;
         let executable = match process.exe() {
             Ok(path) => Some(path.to_string_lossy().trim_end_matches(" (deleted)").to_owned()),
@@ -27,12 +56,34 @@ impl Facts {
             Err(_) => process.cmdline().ok().and_then(|words| words.into_iter().next()),
         };
         let executable = executable.filter(|path| !path.is_empty())?;
-        let groups = process.cgroups().ok()?;
-        let own = groups.0.iter().find(|group| group.hierarchy == 0).or_else(|| groups.0.first());
-        let cgroup = own.map_or_else(|| "/".to_owned(), |group| group.pathname.clone());
-        let unit = unit_of(&cgroup);
-        Some(Self { cgroup, unit, executable: Some(executable), uid, user: name_of(uid) })
+        let text = |file: &str, most| text_of(process, file, most).ok();
+        let lines = text("cgroup", MOST_CGROUPS)?;
+        let cgroup = main_path(&lines).to_owned();
+        let container = match needs.container {
+            true => around.container(&lines, uid, Instant::now()),
+            false => None,
+        };
+        let named = |file: &str| needs.command.then(|| text(file, MOST_COMMAND)).flatten();
+        let (command, comm) = (named("cmdline"), named("comm"));
+        Some(Self {
+            unit: unit_of(&cgroup),
+            cgroup,
+            container,
+            executable: Some(executable),
+            command: command.map(|words| words.trim_end_matches('\0').replace('\0', " ")),
+            comm: comm.map(|name| name.trim_end_matches('\n').to_owned()),
+            uid,
+            user: around.name_of(uid),
+        })
     }
+}
+
+/// The start of a file of a process.
+fn text_of(process: &Process, file: &str, most: u64) -> io::Result<String> {
+    let opened = process.open_relative(file).map_err(io::Error::other)?;
+    let mut bytes = Vec::new();
+    opened.take(most).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The unit of a cgroup's path, as systemd names its cgroups.

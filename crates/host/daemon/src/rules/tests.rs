@@ -28,7 +28,10 @@ fn postgres() -> Facts {
     Facts {
         cgroup: "/system.slice/postgresql@15-main.service".to_owned(),
         unit: Some("postgresql@15-main.service".to_owned()),
+        container: None,
         executable: Some("/usr/lib/postgresql/15/bin/postgres".to_owned()),
+        command: Some("postgres: checkpointer".to_owned()),
+        comm: Some("postgres".to_owned()),
         uid: 104,
         user: Some("postgres".to_owned()),
     }
@@ -57,6 +60,10 @@ fn all_that_a_rule_names_must_match() {
         ("user = 0", false),
         ("user = \"postgres\"\nexecutable = \"postgres\"\nunit = \"postgres*\"", true),
         ("user = \"postgres\"\nexecutable = \"psql\"", false),
+        ("command = \"postgres: check*\"", true),
+        ("command = \"postgres\"", false),
+        ("comm = \"post*\"", true),
+        ("container = \"*\"", false),
     ] {
         let rules = rules(&[("etc/a.toml", &format!("[[rule]]\n{names}\nmanage = true\n"))]);
         assert_eq!(rules.decide(&facts).is_some(), matches, "{names}");
@@ -110,6 +117,8 @@ fn a_bad_file_is_reported_and_the_others_stay_applied() {
         ("[[rule]]\nuser = \"x\"", &["line 1", "says one of"]),
         ("[[rule]]\nuser = \"x\"\nignore = true\nmanage = true", &["`ignore`"]),
         ("[[rule]]\nuser = \"x\"\nalone = true\nclass = \"batch\"", &["exclude each other"]),
+        ("[[rule]]\npod = \"web\"\nmanage = true", &["line 1", "NAMESPACE/NAME"]),
+        ("[[rule]]\nlabel = \"web\"\nmanage = true", &["line 2"]),
         ("[[rules]]\nuser = \"x\"", &["line 1", "rules"]),
         ("[[rule]", &["line 1"]),
     ] {
@@ -135,6 +144,103 @@ fn a_file_that_became_bad_keeps_what_was_read_of_it() {
     fs::remove_file(&path).unwrap();
     assert!(rules.read().is_empty());
     assert_eq!(class(&rules, &postgres()), None);
+}
+
+/// A container of a pod, with these annotations.
+fn nginx(annotations: &[(&str, &str)]) -> Facts {
+    let folder = tempfile::tempdir().unwrap();
+    let id = "a".repeat(64);
+    let mut all = vec![
+        ("io.kubernetes.cri.sandbox-name", "web-0"),
+        ("io.kubernetes.cri.sandbox-namespace", "shop"),
+        ("io.kubernetes.cri.container-name", "nginx"),
+        ("io.kubernetes.cri.image-name", "docker.io/library/nginx:1.25"),
+        ("app", "web"),
+    ];
+    all.extend(annotations);
+    let all: BTreeMap<&str, &str> = all.into_iter().collect();
+    let path = format!("/docker/{id}");
+    let bundle = serde_json::json!({ "annotations": all, "linux": { "cgroupsPath": path } });
+    let place = format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{id}");
+    fs::create_dir_all(folder.path().join(&place)).unwrap();
+    fs::write(folder.path().join(place).join("config.json"), bundle.to_string()).unwrap();
+    let superuser = rustix::process::geteuid().as_raw();
+    let root = folder.path().to_owned();
+    let folders = symbiont_containers::Folders { root, superuser, ..Default::default() };
+    let mut containers = symbiont_containers::Containers::new(folders);
+    let owner = symbiont_containers::Owner { uid: 0, home: None };
+    let container = containers.identify(&format!("0::{path}"), &owner, std::time::Instant::now());
+    let cgroup = format!("{path}/inner");
+    Facts { container, cgroup, executable: Some("/usr/sbin/nginx".to_owned()), ..Facts::default() }
+}
+
+#[test]
+fn rules_name_containers() {
+    let facts = nginx(&[]);
+    for (names, matches) in [
+        ("pod = \"shop/web-*\"", true),
+        ("pod = \"*/web-0\"", true),
+        ("pod = \"other/web-*\"", false),
+        ("container = \"nginx\"", true),
+        ("image = \"*/nginx:*\"", true),
+        ("label = { app = \"web\" }", true),
+        ("label = { app = \"w*\", \"io.kubernetes.cri.sandbox-name\" = \"*\" }", true),
+        ("label = { app = \"web\", tier = \"*\" }", false),
+        ("pod = \"shop/*\"\nexecutable = \"redis\"", false),
+        ("pod = \"shop/*\"\nexecutable = \"nginx\"", true),
+    ] {
+        let rules = rules(&[("etc/a.toml", &format!("[[rule]]\n{names}\nmanage = true\n"))]);
+        assert!(rules.needs().container);
+        let verdict = rules.decide(&facts);
+        assert_eq!(verdict.is_some(), matches, "{names}");
+        assert!(verdict.is_none_or(|verdict| verdict.group == Group::Container), "{names}");
+    }
+    let cheap = rules(&[("etc/a.toml", "[[rule]]\nunit = \"a\"\nmanage = true\n")]);
+    assert_eq!(cheap.needs(), Needs::default(), "what is not asked for is not read");
+}
+
+#[test]
+fn annotations_count_less_than_rules() {
+    let asks = |key: &str, value: &str| nginx(&[(&format!("symbiont.dev/{key}"), value)]);
+    let batch = asks("class", "batch");
+    let with = |text: &str, allow: bool| {
+        let mut rules = rules(&[("etc/a.toml", text)]);
+        rules.allow_annotations(allow);
+        rules
+    };
+    assert_eq!(class(&with("", false), &batch), None, "not unless it is allowed");
+    let allowed = with("", true);
+    assert!(!allowed.is_empty() && allowed.needs().container);
+    let verdict = allowed.decide(&batch).unwrap();
+    assert_eq!((verdict.class, verdict.group), (Class::Batch, Group::Container));
+    assert_eq!(verdict.by, "annotations of shop/web-0/nginx");
+    assert_eq!(class(&allowed, &asks("manage", "true")), Some(Class::Normal));
+    for nothing in
+        [asks("manage", "false"), asks("class", "fastest"), asks("manage", "yes"), nginx(&[])]
+    {
+        assert_eq!(class(&allowed, &nothing), None);
+    }
+    let managed = with("[[rule]]\ncontainer = \"*\"\nmanage = true", true);
+    assert_eq!(class(&managed, &batch), Some(Class::Batch), "the rule names no class");
+    assert_eq!(class(&managed, &asks("manage", "false")), Some(Class::Normal));
+    let latency = with("[[rule]]\nexecutable = \"nginx\"\nclass = \"latency\"", true);
+    assert_eq!(class(&latency, &batch), Some(Class::Latency));
+    let ignored = with("[[rule]]\npod = \"shop/*\"\nignore = true", true);
+    assert_eq!(class(&ignored, &batch), None);
+}
+
+#[test]
+fn facts_of_a_process_are_read() {
+    let process = procfs::process::Process::myself().unwrap();
+    let mut around = Surroundings::default();
+    let facts =
+        Facts::read(&process, Needs { container: true, command: true }, &mut around).unwrap();
+    let words = process.cmdline().unwrap();
+    assert_eq!(facts.command.as_deref(), Some(words.join(" ").as_str()));
+    assert!(facts.comm.is_some_and(|name| !name.is_empty() && !name.ends_with('\n')));
+    assert!(facts.cgroup.starts_with('/'));
+    let cheap = Facts::read(&process, Needs::default(), &mut around).unwrap();
+    assert_eq!((cheap.command, cheap.comm, cheap.container), (None, None, None));
 }
 
 #[test]
@@ -166,7 +272,7 @@ fn the_example_can_be_used_when_its_comments_are_opened() {
         .filter(|line| !line.starts_with("# "))
         .map(|line| line.trim_start_matches('#'))
         .collect();
-    assert_eq!(file::parse(&opened.join("\n")).unwrap().len(), 4);
+    assert_eq!(file::parse(&opened.join("\n")).unwrap().len(), 6);
 }
 
 proptest::proptest! {

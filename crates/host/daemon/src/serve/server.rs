@@ -117,6 +117,8 @@ impl Server<'_> {
         if let Err(error) = self.lock.keep() {
             self.log([error.to_string()]);
         }
+        let news = self.service.metrics.news();
+        self.log(news);
         let learned = || self.managed.policy().learned();
         let file = self.daemon.learned.as_mut();
         if let Err(why) = file.map_or(Ok(()), |file| file.keep(learned, kept)) {
@@ -142,7 +144,8 @@ impl Server<'_> {
             let effects: Vec<_> = asked.into_iter().map(|call| self.answer(call)).collect();
             let lines = self.service.log.take();
             self.log(lines);
-            if effects.contains(&Effect::Step) || (effects.is_empty() && !signalled) {
+            let is_due = [Effect::Step, Effect::StepFirst].iter().any(|due| effects.contains(due));
+            if is_due || (effects.is_empty() && !signalled) {
                 break;
             }
         }
@@ -169,7 +172,11 @@ impl Server<'_> {
             self.log([line]);
             replies = vec![reply];
         }
-        self.managed.machine_mut().waiter_mut().answer(&call, &replies);
+        let hub = self.managed.machine_mut().waiter_mut();
+        match effect {
+            Effect::Later | Effect::StepFirst => hub.postpone(call),
+            _ => hub.answer(&call, &replies),
+        }
         effect
     }
 
@@ -188,6 +195,7 @@ impl Server<'_> {
         self.service.policy.clone_from(&config.policy);
         self.service.quantum = quantum;
         self.service.metrics.publish_to(&config.metrics);
+        self.ruled.configure(&config.containers);
         let failed = self.read_rules();
         let rules = self.ruled.summary();
         let said = format!("policy {}, quantum {quantum:?}, {rules}", config.policy);

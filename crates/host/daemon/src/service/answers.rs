@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use symbiont_machine::{Machine, ProgramId};
-use symbiont_wire::{Explanations, Failure, NextToProgram, ProgramStatus, Reply, Status, Usage};
+use symbiont_machine::{Machine, ProgramId, Sample, ThreadSample};
+use symbiont_wire::{
+    Explanations, Failure, NextToProgram, ProgramStatus, Reply, Status, Usage, Why,
+};
 
 use super::{MachineController, Service, not_managed};
 use crate::explain::{self, Names, StepContext};
-use crate::programs::Program;
+use crate::programs::ManagedProgram;
 use crate::snapshot::{pages, snapshot};
 use crate::{OwnedProcess, Peer};
 
@@ -42,6 +44,8 @@ impl Service {
                 thread.withheld = Some(symbiont_planner::Why::ExternallyChanged.to_string());
             }
             thread.co_runners.truncate(MOST / 4);
+            let program = managed.last().and_then(|step| program_of(&step.sample, thread));
+            thread.throttled = program.and_then(|id| self.throttles.of(id).cloned());
         }
         loop {
             let more = u32::try_from(all - threads.len()).unwrap_or(u32::MAX);
@@ -137,7 +141,7 @@ impl Service {
         &self,
         managed: &MachineController,
         id: ProgramId,
-        program: &Program,
+        program: &ManagedProgram,
         peer: Peer,
     ) -> ProgramStatus {
         let is_visible = |id| self.programs.get(id).is_some_and(|other| peer.may_see(other.owner));
@@ -160,10 +164,16 @@ impl Service {
             managed_s: program.since.elapsed().as_secs_f64(),
             quiet: self.quiet.report(id),
             waits: self.waiting.of(id),
+            throttled: self.throttles.of(id).cloned(),
             next_to: next_to.collect(),
             ..status
         }
     }
+}
+
+fn program_of(sample: &Sample, why: &Why) -> Option<ProgramId> {
+    let is_it = |one: &&ThreadSample| (one.id.process, one.id.thread) == (why.process, why.thread);
+    Some(sample.threads.iter().find(is_it)?.program)
 }
 
 /// All but the last say that more follow.

@@ -10,7 +10,7 @@ use crate::jobs::JobOf;
 use crate::log::Kind;
 use crate::metrics::{Figures, Own};
 use crate::occupants::Host;
-use crate::programs::Program;
+use crate::programs::ManagedProgram;
 use crate::quiet::quiet_words;
 use crate::{OwnedProcess, explain, waits};
 
@@ -22,9 +22,10 @@ impl Service {
         self.recent_moves.note(step, &self.programs);
         let sample = &step.sample;
         log.extend(self.look_for_intruders(managed, sample));
+        self.throttles.check(sample, &step.characterizations, &mut self.quotas);
         for (id, waits) in self.waiting.check(sample, &step.characterizations, &mut Host) {
             let name = self.programs.get(id).map_or("", |program| program.name.as_str());
-            log.push(waits::line(name, &waits));
+            log.push(waits::line(name, &waits, self.throttles.of(id)));
         }
         for (why, count) in &managed.tally().refusals {
             let before = self.refusals.insert(why.clone(), *count).unwrap_or(0);
@@ -33,14 +34,12 @@ impl Service {
                 self.log.add(Kind::RefusedMove, line);
             }
         }
+        self.ending.retain(|id, _| self.programs.get(*id).is_some());
+        self.ending.values_mut().for_each(|is_seen| *is_seen = true);
         let ended = self.programs.ended(sample);
         let strangers = self.programs.strangers(sample);
         for id in ended {
-            managed.machine_mut().release_program(id);
-            if let Some(line) = self.end_line(id) {
-                self.log.add(Kind::Ended, line);
-            }
-            self.programs.remove(id);
+            self.end(managed, id);
         }
         for id in self.programs.left_behind() {
             managed.machine_mut().release_daemons_of(id);
@@ -53,6 +52,18 @@ impl Service {
         self.keep_enrolments(managed);
         self.observe(managed);
         log
+    }
+
+    /// A program has ended; daemons that it left behind are released with it.
+    pub(super) fn end(&mut self, managed: &mut MachineController, id: ProgramId) {
+        let report = managed.machine_mut().release_program(id);
+        if let Some(line) = self.end_line(id) {
+            self.log.add(Kind::Ended, line);
+        }
+        for failed in report.failed {
+            self.log.add(Kind::Ended, format!("not restored: {failed}"));
+        }
+        self.programs.remove(id);
     }
 
     /// That a program ended, with what is known of one that was measured.
@@ -90,6 +101,7 @@ impl Service {
             moves: explain::moves(managed.tally()),
             reasons: explain::reasons(managed.tally()),
             waiting: self.waiting.count(),
+            throttled: self.throttles.count(),
             quanta: managed.tally().quanta,
             quanta_late: machine.lateness().missed,
             threads_seen: managed.tally().threads,
@@ -114,7 +126,8 @@ impl Service {
         self.together.observe(step, topology, managed.policy(), managed_program);
         self.together.retain(|id| programs.get(id).is_some());
         if self.metrics.reports_jobs() {
-            let job = |program: &Program| Some(JobOf { job: program.job?, user: program.owner });
+            let job =
+                |program: &ManagedProgram| Some(JobOf { job: program.job?, user: program.owner });
             let programs = self.programs.iter().filter_map(|(id, one)| Some((id, job(one)?)));
             self.jobs.observe(step, topology, managed.policy(), &programs.collect());
         }

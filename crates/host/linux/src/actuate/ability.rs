@@ -1,10 +1,9 @@
-//! What this process may do to the threads of its user, and be able to undo.
+//! What this process may do to the threads of its user, and can undo.
 //!
-//! Raising a thread's priority needs `CAP_SYS_NICE` in the first user
-//! namespace, or a high enough `RLIMIT_NICE` of the thread's process; giving
-//! it back is always allowed. With `SCHED_IDLE` it is the other way round:
-//! any user may enter it, and leaving it needs the privilege. Leaving it is
-//! what we could not undo, so there the privilege is checked beforehand.
+//! Raising a thread's priority takes `CAP_SYS_NICE` in the first user namespace, or a high enough `RLIMIT_NICE`
+//! of the thread's process; lowering it again is always allowed. With `SCHED_IDLE` it is the other way round: any
+//! user may enter it, but leaving it takes the privilege. So for `SCHED_IDLE` the privilege is checked before a
+//! thread enters it: what could not be undone is not done.
 
 use std::fs;
 
@@ -66,7 +65,7 @@ impl Privilege {
         if self.capable { MOST_URGENT } else { floor_of(process).unwrap_or(self.floor) }
     }
 
-    /// Could a thread with this nice value be brought back from `SCHED_IDLE`?
+    /// Could a thread with this nice value leave `SCHED_IDLE` again?
     #[must_use]
     pub fn can_end_idle_class(&self, process: u32, nice: i8) -> bool {
         self.capable || floor_of(process).is_some_and(|floor| floor <= nice)
@@ -99,7 +98,7 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// With so many hardware threads online, these rights, and this `sched_ext` scheduler.
+    /// The abilities with so many hardware threads online, these rights, and this `sched_ext` scheduler.
     #[must_use]
     pub fn new(
         online: usize,

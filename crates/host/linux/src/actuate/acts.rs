@@ -1,4 +1,4 @@
-//! The two acts, each: check, announce, act, check.
+//! Setting a mask and setting a priority: each checks, announces, acts, and checks again.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The handle that the loop and the event reader share.
+//! The handle to the actuator, shared by the control loop and the reader of process events.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -71,9 +71,8 @@ impl Actuator {
         Abilities { boost: now(all.boost), idle_class: now(all.idle_class), ..all }
     }
 
-    /// Saves what a thread has, when the loop first sees it, and returns its
-    /// allowed CPUs. What it inherited from a thread that we had changed is undone
-    /// first. A thread that is adopted already keeps what was saved.
+    /// When the loop first sees a thread: saves what the thread has, and returns its allowed CPUs. What it inherited
+    /// from a thread that we had changed is undone first. A thread that is adopted already keeps what was saved.
     ///
     /// # Errors
     /// When it is gone or cannot be read.
@@ -99,7 +98,7 @@ impl Actuator {
         threads.into_iter().map(|thread| state.allowed(thread)).collect()
     }
 
-    /// Does a thread run when no other is ready because that was asked for here?
+    /// Was it here that a thread was put into the idle class, in which it runs only when no other is ready?
     #[must_use]
     pub fn has_set_idle(&self, thread: &ThreadId) -> bool {
         self.state().has_set_idle(&thread.into())
@@ -134,10 +133,9 @@ impl Actuator {
         }
     }
 
-    /// Undoes at once what a newborn inherited from a thread that we had
-    /// changed. Costs no system call if its maker's process was never changed.
-    /// The parent is what the fork event names: for a new thread of a process
-    /// that is not its maker, which then may be any thread of the process.
+    /// Undoes at once what a newborn inherited from a thread that we had changed. Costs no system call if its maker's
+    /// process was never changed. The parent is what the fork event names. For a new thread of a process that is not
+    /// its maker, which can be any thread of the process.
     pub fn newborn(&self, parent_process: u32, parent_thread: u32, process: u32, thread: u32) {
         if process == thread && parent_process == process {
             // A leader was listed again: no thread of its process made it, but one may have become
@@ -174,10 +172,9 @@ impl Actuator {
         state.parents.iter().filter(|(_, harmless)| !**harmless).map(|(p, _)| *p).collect()
     }
 
-    /// A process replaced its program. Its leader may now be the thread that
-    /// called exec, with that one's settings; the others are gone. What of ours
-    /// is applied is restored at once: programs count the CPUs when they start. `candidates` are
-    /// its threads that were not reported ended before; none where that is not known.
+    /// A process replaced its program. Its leader may now be the thread that called exec, with the settings of that
+    /// thread; all others are gone. What of ours is applied is restored at once: programs count the CPUs when they
+    /// start. `candidates` are its threads that were not reported ended before; none where that is not known.
     pub fn execed(&self, process: u32, candidates: &[u32]) {
         let mut state = self.state();
         state.execed(process, candidates);
@@ -195,8 +192,8 @@ impl Actuator {
         }
     }
 
-    /// Finds which processes compete for the machine: a nice value acts only
-    /// if all of these share a scheduling group. By default, all adopted ones.
+    /// Says which processes compete for the machine: a nice value acts only if all of these share a scheduling group.
+    /// If it is never said, all adopted ones do.
     pub fn contend(&self, busy: BTreeSet<u32>) {
         self.state().busy = Some(busy);
     }
@@ -217,8 +214,7 @@ impl Actuator {
         Ok(())
     }
 
-    /// Puts everything back, also on descendants that were never adopted, and
-    /// removes the journal. May be called again.
+    /// Restores everything, also on descendants that were never adopted, and removes the journal. May be called again.
     pub fn restore_all(&self) -> RestoreReport {
         self.state().restore_all()
     }

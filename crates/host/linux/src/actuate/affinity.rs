@@ -1,14 +1,14 @@
-//! CPU masks of threads as the kernel takes and gives them, of any number of CPUs.
+//! Threads' CPU masks, of any number of CPUs, as the kernel reads and writes them.
 //!
 //! # Problem
-//! A mask of a fixed size (1,024 CPUs in the C library and in rustix) is refused by a kernel with more
-//! possible CPUs when it is read, and cannot name the rest when it is written.
+//! The C library and rustix have masks of a fixed 1,024 CPUs. A kernel with more possible CPUs refuses to fill
+//! such a mask, and the further CPUs cannot be named in one.
 //!
 //! # Approach
-//! The calls take the mask as words of a machine's own size, CPU 0 in the lowest bit of the first.
-//! [`get`] doubles its buffer as long as the kernel answers EINVAL, and returns what the kernel filled.
-//! [`set`] writes as many words as the highest CPU needs; the kernel takes shorter masks for zeros, and
-//! cuts longer ones at its own size. All CPUs are as many bits as the kernel's own mask has.
+//! The calls take a mask as machine words, CPU 0 in the lowest bit of the first. [`get`] doubles its buffer as
+//! long as the kernel answers EINVAL, and returns what the kernel filled. [`set`] writes as many words as the
+//! highest CPU needs: the kernel takes the rest as zeros, and ignores words beyond its own size. "All CPUs" is as
+//! many bits as the kernel's own mask has.
 //!
 //! # Properties
 //! - A set is the same after writing and reading, whatever its CPUs up to 8,191 and beyond

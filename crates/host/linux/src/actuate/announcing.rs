@@ -1,5 +1,6 @@
-//! What goes into the journal before an act, and how the journal is kept short and in place.
+//! What is written to the journal before an act, and how the journal is kept short and in its place.
 
+use super::inheritance::Change;
 use super::journal::Line;
 use super::settings::{AppliedSettings, Saved};
 use super::state::State;
@@ -77,7 +78,10 @@ impl State {
         journaled
             .flat_map(|(key, entry)| {
                 let line = |saved: &Saved| Line::Saved(*key, saved.clone());
-                let before = entry.latest().flat_map(move |change| {
+                // A thread on which nothing is applied yet begins so.
+                let nothing_yet = |change: &&Change| change.applied.is_nothing();
+                let latest = entry.latest().skip_while(nothing_yet);
+                let before = latest.flat_map(move |change| {
                     let applied = change.applied.clone();
                     [line(&change.saved), Line::Set(*key, applied, change.since)]
                 });

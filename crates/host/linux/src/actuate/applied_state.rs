@@ -1,9 +1,8 @@
-//! What is known about each adopted thread: a plain value without I/O.
+//! What is known of each adopted thread: a plain value, without I/O.
 //!
-//! A thread made by a thread that we had changed inherits the change. Whether
-//! it did follows from time: its value must be one that its maker had at the
-//! moment of the birth. So each entry keeps, besides what is applied, what
-//! was applied lately and since when.
+//! A thread inherits the settings of the thread that made it, ours among them. Whether a newborn inherited one of
+//! ours follows from time: its maker must have had that setting at the moment of the birth. So each entry keeps
+//! not only what is applied now, but also what was applied lately, and since when.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -35,7 +34,7 @@ pub(super) struct Entry {
     pub allowed: Arc<CpuSet>,
     /// Is what was saved in the journal?
     pub journaled: bool,
-    /// Was it once found with all that its user allows, although less was set?
+    /// Was it once found with the whole of its allowed CPUs, although less was set?
     pub widened: bool,
     /// Was it once found with a mask that was held on another thread of its process?
     pub suspected: bool,
@@ -131,8 +130,8 @@ impl Entry {
         self.history.iter().skip(self.history.len().saturating_sub(2))
     }
 
-    /// Was such a mask applied at a tick, or later? One that was inherited may be the target of a nudge, which no program reads;
-    /// one that was held is known of the maker.
+    /// Was such a mask applied at a tick, or later? Inherited masks do not count: such a mask may be the target of a
+    /// nudge, which no program reads; and a mask that was held is in the history of the thread that passed it on.
     pub fn had_since(&self, tick: u64, is_it: impl Fn(&CpuSet) -> bool) -> bool {
         let ends = self.history.iter().skip(1).map(|change| change.since).chain([u64::MAX]);
         let mut lately = self.history.iter().zip(ends).filter(|(_, end)| *end >= tick);
@@ -224,7 +223,7 @@ impl AppliedState {
         self.insert(key, entry);
     }
 
-    /// Notes what came into force on a thread at a tick.
+    /// Notes what was applied to a thread at a tick.
     pub fn set_applied(&mut self, key: &ThreadKey, applied: AppliedSettings, tick: u64) {
         if let Some(entry) = self.threads.get_mut(key) {
             entry.set_applied(applied, tick);
@@ -287,8 +286,7 @@ impl AppliedState {
             .filter(move |&process| last.replace(process) != Some(process))
     }
 
-    /// The thread exited: it is missed since this tick. What its children may have inherited is
-    /// kept a while.
+    /// The thread exited, and is missed since this tick. What its children may have inherited is kept for a while.
     pub fn depart(&mut self, key: &ThreadKey, tick: u64) {
         if let Some(entry) = self.take_adopted(key) {
             // Should it only be out of sight, it is no newborn.

@@ -1,19 +1,20 @@
-//! A thread of ours that occupies a CPU.
+//! A thread of ours that occupies a CPU for some microseconds.
 //!
 //! # Problem
-//! A thread that is not to run on a CPU for some microseconds is kept from it by another one that runs there at a higher
-//! priority. That one has to be there at once, and cost little.
+//! A thread is kept from running on a CPU by another one that runs there at a higher priority. That one has to be
+//! there at once, and must cost next to nothing while it is not needed.
 //!
 //! # Approach
-//! It sleeps between its uses, so that its mask is changed without moving it, and it wakes up where it is wanted. The
-//! caller waits for it without sleeping.
+//! A blocker sleeps between uses. The mask of a sleeping thread can be changed without moving it, and it wakes up
+//! on the CPU that its mask names. Its caller spins until it is there, which takes less time than to sleep.
 //!
 //! ```text
-//! caller                      blocker
-//! mask of the blocker: the CPU (sleeps)
-//! ASKED, wakes it             wakes up on the CPU: THERE, and stays
-//! works                       until IDLE, or too long
-//! IDLE                        sleeps
+//! caller                                    blocker
+//! set the blocker's mask to the CPU         (sleeps)
+//! state := ASKED; wake the blocker          wakes up on that CPU; state := THERE
+//! wait until THERE, without sleeping        spins until state = IDLE, or for too long
+//! do the work
+//! state := IDLE                             sleeps
 //! ```
 //!
 //! # Properties
@@ -52,7 +53,7 @@ pub(super) struct Blocker {
 }
 
 impl Blocker {
-    /// One that sleeps; none where no thread can be made.
+    /// Starts a blocker, which sleeps; none where no thread can be made.
     pub fn start() -> Option<Self> {
         let state = Arc::new(AtomicU32::new(IDLE));
         let (says, said) = sync_channel(1);

@@ -1,54 +1,20 @@
-//! Where the cgroup hierarchies are mounted, and the two things read there:
-//! which CPUs a process's cpuset allows, and in which scheduling group it is.
+//! Where the cgroup hierarchies are mounted, and what is read there: the CPUs that a process's cpuset allows, and
+//! the scheduling group that the process is in.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use procfs::FromRead;
 use procfs::ProcessCGroups;
-use procfs::process::MountInfos;
 use symbiont_topology::{CpuSet, HostTopology};
 
 use super::groups::{GroupKey, Grouping};
+use super::hierarchy::{CgroupMounts, Hierarchy};
+use super::quota::CpuQuotas;
 
 /// The name that the kernel gives to its first cgroup namespace.
 const FIRST_NAMESPACE: &str = "cgroup:[4026531835]";
-
-#[derive(Debug, Clone)]
-struct Hierarchy {
-    /// The cgroup that is mounted ("/" unless only a part is).
-    root: String,
-    point: PathBuf,
-}
-
-impl Hierarchy {
-    /// The directory of a cgroup, if this mount shows it.
-    fn directory(&self, cgroup: &str) -> Option<PathBuf> {
-        let below = match self.root.as_str() {
-            "/" => cgroup,
-            root => cgroup.strip_prefix(root).filter(|b| b.is_empty() || b.starts_with('/'))?,
-        };
-        let below = below.trim_start_matches('/');
-        if below.split('/').any(|part| part == "..") {
-            return None; // outside this process's cgroup namespace
-        }
-        Some(self.point.join(below))
-    }
-
-    /// The least positive number of a cgroup and of those above it.
-    fn least(&self, cgroup: &str, read: impl Fn(&Path) -> Option<f64>) -> Option<f64> {
-        let start = self.directory(cgroup)?;
-        let above = start.ancestors().take_while(|dir| dir.starts_with(&self.point));
-        above.filter_map(read).filter(|number| *number > 0.0 && number.is_finite()).reduce(f64::min)
-    }
-
-    /// The first file that answers, from a cgroup upwards to the mount's root.
-    fn nearest<T>(&self, cgroup: &str, read: impl Fn(&Path) -> Option<T>) -> Option<T> {
-        let start = self.directory(cgroup)?;
-        start.ancestors().take_while(|dir| dir.starts_with(&self.point)).find_map(read)
-    }
-}
 
 /// The host's cgroup hierarchies that matter for scheduling.
 #[derive(Debug, Clone, Default)]
@@ -64,8 +30,8 @@ pub struct Cgroups {
 }
 
 impl Cgroups {
-    /// Looks where they are mounted. The host's hardware threads stand in
-    /// where no cpuset is mounted or readable.
+    /// Finds out where they are mounted. Where no cpuset is mounted or readable, all of the host's hardware threads
+    /// count as allowed.
     #[must_use]
     pub fn discover(host: &HostTopology) -> Self {
         Self::find(host.cpus())
@@ -82,22 +48,11 @@ impl Cgroups {
     }
 
     fn find(online: CpuSet) -> Self {
-        let mounts = MountInfos::from_file("/proc/self/mountinfo")
-            .map(|mounts| mounts.0)
-            .unwrap_or_default();
-        let find = |kind: &str, controller: Option<&str>| {
-            let fits = |m: &&procfs::process::MountInfo| {
-                m.fs_type == kind && controller.is_none_or(|c| m.super_options.contains_key(c))
-            };
-            mounts
-                .iter()
-                .find(fits)
-                .map(|m| Hierarchy { root: m.root.clone(), point: m.mount_point.clone() })
-        };
+        let mounts = CgroupMounts::read();
         Self {
-            unified: find("cgroup2", None),
-            cpuset: find("cgroup", Some("cpuset")),
-            cpu: find("cgroup", Some("cpu")),
+            unified: mounts.unified(),
+            cpuset: mounts.first_version("cpuset"),
+            cpu: mounts.first_version("cpu"),
             autogroup: fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled")
                 .is_ok_and(|text| text.trim() == "1"),
             first_namespace: fs::read_link("/proc/self/ns/cgroup")
@@ -209,23 +164,8 @@ impl Cgroups {
                 .map(|text| matches!(text.trim(), "root" | "isolated")),
             (None, None) => None,
         };
-        let groups =
-            ProcessCGroups::from_file(format!("/proc/{process}/cgroup")).map(|groups| groups.0);
-        let groups = groups.unwrap_or_default();
-        let cpu = groups.iter().find(|g| g.controllers.iter().any(|c| c == "cpu"));
-        let unified = groups.iter().find(|g| g.hierarchy == 0);
-        let quota = match (&self.cpu, cpu, &self.unified, unified) {
-            (Some(v1), Some(group), ..) => v1.least(&group.pathname, |dir| {
-                let number = |file| read(dir, file)?.trim().parse::<f64>().ok();
-                Some(number("cpu.cfs_quota_us")? / number("cpu.cfs_period_us")?)
-            }),
-            (_, _, Some(v2), Some(group)) => v2.least(&group.pathname, |dir| {
-                let text = read(dir, "cpu.max")?;
-                let (quota, period) = text.trim().split_once(' ')?;
-                Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
-            }),
-            _ => None,
-        };
+        let quotas = CpuQuotas::new(self.cpu.clone(), self.unified.clone()).of(process);
+        let quota = quotas.iter().map(|quota| quota.cpus).reduce(f64::min);
         let cgroup = (path.len() > 1).then_some(path);
         // The topmost cpuset has all CPUs, and shares them with those below.
         Share { is_exclusive: is_exclusive.filter(|_| cgroup.is_some()), cgroup, quota }
@@ -265,17 +205,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cgroup_is_found_below_what_is_mounted() {
-        let whole = Hierarchy { root: "/".into(), point: "/sys/fs/cgroup".into() };
-        let part = Hierarchy { root: "/box".into(), point: "/mnt".into() };
-        assert_eq!(whole.directory("/").unwrap(), Path::new("/sys/fs/cgroup"));
-        assert_eq!(whole.directory("/a/b").unwrap(), Path::new("/sys/fs/cgroup/a/b"));
-        assert_eq!(part.directory("/box/a").unwrap(), Path::new("/mnt/a"));
-        assert_eq!(part.directory("/boxer"), None);
-        assert_eq!(whole.directory("/../other"), None);
-    }
-
-    #[test]
     fn a_controller_is_read_from_the_nearest_ancestor_that_has_it() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("a/b/c")).unwrap();
@@ -287,22 +216,6 @@ mod tests {
         assert_eq!(cgroups.weighted(&unified, "/x"), "/");
         let read = |dir: &Path| fs::read_to_string(dir.join("cpuset.cpus.effective")).ok();
         assert_eq!(unified.nearest("/a/b/c", read).unwrap(), "0-7");
-    }
-
-    #[test]
-    fn the_least_quota_above_a_cgroup_counts() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir_all(dir.path().join("a/b")).unwrap();
-        fs::write(dir.path().join("a/cpu.max"), "150000 100000\n").unwrap();
-        fs::write(dir.path().join("a/b/cpu.max"), "max 100000\n").unwrap();
-        let unified = Hierarchy { root: "/".into(), point: dir.path().to_owned() };
-        let read = |dir: &Path| {
-            let text = fs::read_to_string(dir.join("cpu.max")).ok()?;
-            text.split_once(' ')?.0.parse::<f64>().ok()
-        };
-        assert_eq!(unified.least("/a/b", read), Some(150_000.0));
-        assert_eq!(unified.least("/c", read), None);
-        assert_eq!(unified.least("/a", |_| Some(-1.0)), None, "none is set in the first version");
     }
 
     #[test]

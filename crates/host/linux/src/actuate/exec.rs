@@ -1,17 +1,22 @@
-//! Which thread of a process is its leader now.
+//! Which thread of a process became its leader by an exec.
 //!
 //! # Problem
-//! A thread that calls exec becomes the leader of its process: it takes the leader's number and
-//! time of birth (`de_thread` in the kernel's fs/exec.c) and keeps its own mask, nice value and
-//! class. All other threads end. The kernel reports the exec later, when the new program is
-//! loaded, and does not say which thread called it. Between the two, a sample finds threads gone
-//! that the exec ended, and a move finds on the leader what was applied to another thread.
+//! A thread that calls exec becomes the leader of its process: it takes over the leader's number and time of
+//! birth (`de_thread` in the kernel's fs/exec.c), but keeps its own mask, nice value and class. All other threads
+//! end. The kernel reports the exec only after the new program was loaded, and does not say which thread called
+//! it. In between, a sample misses the threads that the exec ended, and a move finds on the leader what was
+//! applied to another thread.
 //!
 //! # Approach
-//! The settings identify the caller. Each known thread of the process explains some of the three
-//! settings that the leader has now: what was applied to it, or what it had before. The thread
-//! that explains most was the caller; of several, the leader itself. Another thread is considered
-//! only if it is gone, was missed at most [`EXEC_LASTS`] ago and not before the last exec.
+//! The caller is identified by its settings. Each known thread of the process explains some of the three settings
+//! that the leader has now, as applied to it or as saved. The thread that explains most of them was the caller;
+//! of several, the leader itself.
+//!
+//! ```text
+//! candidates := the leader, and threads that are gone, were missed at most EXEC_LASTS ago, and not before the
+//!               last exec
+//! caller     := the candidate that explains most of the leader's mask, nice value and class
+//! ```
 //!
 //! # Properties
 //! - The caller's own settings come back, also if a sample fell between exchange and report

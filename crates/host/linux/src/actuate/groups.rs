@@ -1,6 +1,6 @@
-//! Where a nice value acts: only between threads of one scheduling
-//! group. A group is a cgroup that the CPU controller weighs or, in the root
-//! one, a session where autogroups are on (`sched(7)`, "The autogroup feature").
+//! Between which threads a nice value acts: only those of one scheduling group. A group is a cgroup that the CPU
+//! controller weighs; within the root cgroup it is a session, where autogroups are on (`sched(7)`, "The autogroup
+//! feature").
 
 use std::collections::BTreeMap;
 

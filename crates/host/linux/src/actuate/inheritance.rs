@@ -1,4 +1,4 @@
-//! What a newborn thread inherited of ours, and what it shall have instead.
+//! What a newborn thread inherited of our settings, and what it gets in their place.
 
 use symbiont_topology::CpuSet;
 
@@ -79,8 +79,8 @@ impl Repair {
         }
     }
 
-    /// The same, with a nice value that a newborn of more urgent ones than usual has counted from one of these, where
-    /// none explains it.
+    /// The same; where nothing explains a nice value below 0, it may be one that the newborn has counted from an
+    /// inherited one.
     pub fn or_counted<'a>(
         mut self,
         newborn: &Newborn,
@@ -99,9 +99,9 @@ impl Repair {
         *self == Self::default()
     }
 
-    /// The other one if it explains more of what the newborn has, and what only the lesser one
-    /// explains. Of two that explain as much, the one with the narrower mask: a thread that is not
-    /// distinguished from another shall not be widened.
+    /// The repair that explains more of what the newborn has, completed by what only the other one explains. Of two
+    /// that explain as much, the one with the narrower mask: a thread that cannot be distinguished from another must
+    /// not be widened.
     pub fn or_better(self, other: Self) -> Self {
         let is_narrower = match (&self.mask, &other.mask) {
             (Some(Mask::All), Some(Mask::Cpus(_))) => true,
@@ -135,7 +135,7 @@ pub(super) struct Explained {
     pub mask: bool,
     pub nice: bool,
     pub class: bool,
-    /// How many are ones that we applied, and not what the thread had before.
+    /// How many of them we applied, in contrast to those that the thread had before.
     pub ours: usize,
 }
 

@@ -1,14 +1,19 @@
-//! The write-ahead journal: what a manager is about to change, written before
-//! it does, so that another process can restore it after a crash.
+//! The write-ahead journal: it says what a manager is about to change, so that another process can undo it after
+//! a crash.
 //!
-//! One file for each manager, JSON lines. The first line says what the file
-//! is; a `saved` line holds what a thread had before its first change, a later
-//! one replaces it (another process changed the thread); a `set` line what will
-//! be applied on it from a clock tick on. The manager holds a lock (`flock`) on its
-//! journal as long as it lives. Lines are single appended writes and need no
-//! `fsync`: only a crash of the machine could lose them, and that ends the
-//! threads too (the boot id shows it). A last line that was cut short announces
-//! a change that was never made.
+//! Each manager has one file of JSON lines:
+//!
+//! ```text
+//! {"format":…}        the first line: what the file is, of which boot, PID namespace and manager
+//! {"saved":[…]}       what a thread had before its first change; a later one, after another process changed it,
+//!                     replaces it
+//! {"set":[…]}         what is about to be applied to the thread, and the clock tick before which it was not
+//! {"is":[…]}          what is applied to the thread now: the last `set` is over
+//! ```
+//!
+//! As long as a manager lives it holds a lock (`flock`) on its journal. Lines are appended by single writes,
+//! without `fsync`: only a crash of the whole machine could lose them, and that ends the threads as well (the
+//! boot id shows it). A last line that was cut short announced a change that was never made.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -29,8 +34,6 @@ use crate::birth::boot_id;
 
 const FORMAT: &str = "symbiont-journal";
 const VERSION: u32 = 3;
-/// Version 1 has no ticks, version 2 no nudges.
-const OLDEST_VERSION: u32 = 1;
 const PREFIX: &str = "journal-";
 const DRAFT: &str = "draft-journal-";
 /// No line comes near this length.
@@ -48,14 +51,11 @@ pub(super) struct Header {
     /// The PID namespace, which says which processes the numbers mean.
     numbers: String,
     /// The first process with such numbers; none: not known.
-    #[serde(default)]
     first: Option<FirstProcess>,
     /// The manager's process.
     pub manager: ThreadKey,
     /// When the journal began, in clock ticks since boot.
     pub began: u64,
-    /// The same for people: seconds since 1970.
-    pub began_unix: u64,
 }
 
 impl Header {
@@ -71,9 +71,6 @@ impl Header {
             first: FirstProcess::of_ours(),
             manager: ThreadKey { process: me, thread: me, born },
             began,
-            began_unix: std::time::SystemTime::now()
-                .duration_since(std::time::UNIX_EPOCH)
-                .map_or(0, |age| age.as_secs()),
         }
     }
 
@@ -89,7 +86,7 @@ impl Header {
         self.numbers == number_space()
     }
 
-    /// Did the processes end, all of them, whose numbers it lists?
+    /// Is it of a container whose processes have all ended?
     #[must_use]
     pub fn is_of_a_dead_container(&self) -> bool {
         namespace::is_dead(&self.numbers, self.first.as_ref())
@@ -103,7 +100,7 @@ pub(super) enum Line {
     /// What a thread had before us.
     Saved(ThreadKey, Saved),
     /// What of ours will be applied on it, and the clock tick since boot before which it was not.
-    Set(ThreadKey, AppliedSettings, #[serde(default)] u64),
+    Set(ThreadKey, AppliedSettings, u64),
     /// What of ours is applied on it for certain: what was announced last is over.
     Is(ThreadKey, AppliedSettings),
 }
@@ -181,7 +178,7 @@ pub(super) fn parse(
     if kind.format != FORMAT {
         return Err(not(format!("its format is '{}'", kind.format)));
     }
-    if !(OLDEST_VERSION..=VERSION).contains(&kind.version) {
+    if kind.version != VERSION {
         return Err(JournalError::OtherVersion { path: path.to_owned(), found: kind.version });
     }
     let header: Header = serde_json::from_slice(&first).map_err(|error| not(error.to_string()))?;
@@ -313,8 +310,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Does it hold many more lines than were needed when it was last written anew? So of each line
-    /// that is noted, a constant part is written anew, however many threads there are.
+    /// Does it hold many more lines than were needed when it was last written anew? The bound grows with the lines that
+    /// are needed, so that the cost of writing anew is a constant for each noted line, however many threads there are.
     pub fn is_bloated(&self) -> bool {
         self.lines > 2 * self.needed + SPARE_LINES
     }

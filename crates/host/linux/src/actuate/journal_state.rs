@@ -1,6 +1,5 @@
-//! What must be restored: the applied state of a living manager or the journal of a
-//! dead one, as one plain value. Here is decided, without any I/O, what a
-//! thread found on the machine shall get.
+//! What there is to restore, as one plain value: the applied state of a living manager, or what a dead manager's
+//! journal says. Without any I/O, it decides what a thread that is found on the machine is given back.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,8 +64,8 @@ impl JournalState {
         self.records.contains_key(key)
     }
 
-    /// Saves what a thread had, or has by another process's wish: a setting that was found to be
-    /// another one than was saved is certainly not ours now.
+    /// Saves what a thread had before us, or what another process has given it since: a setting that differs from what
+    /// was saved before is certainly not ours.
     pub fn save(&mut self, key: ThreadKey, saved: Saved) {
         let (mut now, ever) = match self.records.remove(&key) {
             Some(ThreadRecord { saved: before, mut now, ever, .. }) => {
@@ -84,7 +83,7 @@ impl JournalState {
         self.records.insert(key, ThreadRecord { saved, now, ever, may_lead: true });
     }
 
-    /// Notes what comes into force, not before a tick, on a thread that was saved before.
+    /// Notes what is about to be applied, at a tick or later, to a thread that was saved before.
     pub fn set(&mut self, key: &ThreadKey, applied: AppliedSettings, since: u64) {
         if let Some(record) = self.records.get_mut(key) {
             let before = record.now.pop().unwrap_or_default();
@@ -98,7 +97,7 @@ impl JournalState {
         }
     }
 
-    /// Notes what is applied on a thread for certain, after what was announced last.
+    /// Notes what is certainly applied to a thread: what was announced last is over.
     pub fn is(&mut self, key: &ThreadKey, applied: AppliedSettings) {
         if let Some(record) = self.records.get_mut(key) {
             record.now = vec![applied];
@@ -171,7 +170,7 @@ impl JournalState {
 }
 
 impl ThreadRecord {
-    /// What a known thread shall get back, given what it has now.
+    /// What a known thread is given back, by what it has now.
     pub fn repairs(&self, now: &Present, cpuset: &CpuSet) -> Repairs {
         let Self { saved, now: current, .. } = self;
         let mut repairs = Repairs::default();

@@ -1,4 +1,4 @@
-//! The kernel that the actuator acts on: the running one, or a simulated one.
+//! The kernel that the actuator acts on: the running one, or a simulated one in tests.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,20 +1,25 @@
-//! Masks that are no longer applied although nothing here undid them.
+//! Finds masks that are no longer what we set, although we undid nothing.
 //!
 //! # Problem
-//! A policy that keeps a thread where it is makes no move, and without a move it would not be seen
-//! that another process has changed the thread's mask since, or that the kernel has undone it, as it
-//! does when all CPUs of a mask go offline.
+//! Where a policy keeps a thread in its place, no move is made, and so nothing would notice that another process
+//! has changed the thread's mask, or that the kernel has undone it, as it does when all CPUs of a mask go
+//! offline.
 //!
 //! # Approach
-//! Once a second the mask of each thread that has one of ours is read, which costs less than a
-//! microsecond. One that is not what was set is looked at as before a move: a change by another
-//! process is accepted, and reported once. A thread that has all that its user allows again may owe
-//! that to the kernel, if its CPUs went offline and came back unseen: nothing of ours is applied any
-//! more, and the policy may place it again. The second time it is another process's doing, which is
-//! not fought. A thread that has its own mask may have set another one, and policies and people should know:
-//! its mask is read as well, and so is the nice value of one that has one of ours, which its program may have
-//! counted its own from. So are all threads of processes on which masks were held lately
-//! ([`super::suspect`]). Threads all of whose CPUs are gone are left to the caller, which knows what is online.
+//! Once a second, the masks of all threads that have one of ours are read; a read takes less than a microsecond.
+//!
+//! ```text
+//! the mask that we set                      → nothing to do
+//! another one                               → a change by another process: accepted, and reported once
+//! all that the user allows, the first time  → perhaps undone by the kernel, as its CPUs went offline and came back
+//!                                             unseen: nothing of ours is applied, the policy may place it again
+//! all that the user allows, once more       → a change by another process: accepted
+//! no CPU of the mask is online              → left to the caller, which knows what is online
+//! ```
+//!
+//! Also read are the masks of threads that chose one of their own, since they may choose again; of all threads of
+//! processes on which masks were held lately ([`super::suspect`]); and the nice values of threads that have one
+//! of ours, from which their program may have counted its own.
 //!
 //! # Properties
 //! In `tests/actuate/acting.rs` and on the simulated kernel ([`super::event_machine`]):

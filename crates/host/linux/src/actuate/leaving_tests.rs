@@ -1,8 +1,8 @@
-//! A CPU that goes offline at any moment while a thread's mask is read.
+//! Tests with a CPU that goes offline at any moment while a thread's mask is read.
 //!
-//! Linux takes a CPU offline in steps (`sched_cpu_deactivate`, `select_fallback_rq`, then
-//! `set_cpu_online`): no thread may use it any more, though it is listed; a thread whose mask has no
-//! other is let run everywhere when it wakes; it is listed no more. A manager's calls fall in between.
+//! Linux takes a CPU offline in steps (`sched_cpu_deactivate`, `select_fallback_rq`, `set_cpu_online`): first no
+//! thread may use it any more, though it is still listed; then a thread whose mask has no other CPU may run
+//! everywhere once it wakes; at last the CPU is no longer listed. A manager's calls fall in between.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,9 +1,8 @@
 //! One manager at a time for each state directory.
 //!
-//! The lock is a `flock` on a file that no other user may open, so that no other user
-//! else can hold it; the kernel lets it go when its holder dies. A process that manages
-//! what is published in another file, which any user may read
-//! ([`super::managers`]).
+//! The lock is a `flock` on a file that no other user can open, so that no other user can hold it. The kernel
+//! releases it when its holder dies. Which programs a manager manages is published in another file, which any
+//! user may read ([`super::managers`]).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -55,7 +54,9 @@ impl Lock {
     /// # Errors
     /// [`LockError::Busy`] if another process has it.
     pub fn acquire(state_dir: &Path, others: &[PathBuf]) -> Result<Self, LockError> {
-        Self::acquire_for(Holder::this_process(), state_dir, others)
+        let mut holder = Holder::this_process();
+        holder.state_dir = Some(state_dir.to_owned());
+        Self::acquire_for(holder, state_dir, others)
     }
 
     fn acquire_for(
@@ -123,8 +124,8 @@ impl Lock {
     /// removed (which is done to a user's runtime directory at logout).
     ///
     /// # Errors
-    /// When that cannot be done, or another manager was faster. A process that goes
-    /// on managing then does so concurrently with others.
+    /// When that cannot be done, or another manager was faster. A process that goes on managing all the same does so
+    /// next to that other one.
     pub fn keep(&mut self) -> Result<(), LockError> {
         let is_held = self.dir.is_in_place() && self.dir.still_names(NAME, &self.file);
         if is_held && self.record.is_in_place() {

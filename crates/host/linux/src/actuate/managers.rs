@@ -1,20 +1,17 @@
-//! Which manager manages which programs: a public record of each living manager.
+//! A public record of each living manager: which programs it manages.
 //!
 //! # Problem
-//! A program that is managed already must not get a second manager, whatever
-//! state directory either uses, also if another user (root) manages it. The
-//! program must not notice its manager, so no environment variable can name it.
+//! A program that is managed already must not get a second manager: not from another state directory, nor from
+//! another user (root). The program must not notice its manager, so that no environment variable can name it.
 //!
 //! # Approach
-//! Each manager publishes a small file in the folder `managers` of its state
-//! directory and of its user's default one. All users may read it; no one
-//! locks it, so that a reader cannot hinder the manager. A record counts if its
-//! manager lives, and if root or the reader's own user alone could write it.
+//! Each manager publishes a small file in the folder `managers` of its state directory, and of its user's default
+//! one. Any user may read it. Readers take no lock, so that none of them can hinder the manager. A record counts
+//! if its manager lives, and if only root or the reader's own user can have written it.
 //!
 //! # What remains
-//! A process that cut its descent (its parent exited) is not found, nor one
-//! whose default directory is another than its manager's (`XDG_RUNTIME_DIR`)
-//! and that uses another state directory as well.
+//! Not found is a program whose descent is cut (its parent exited), and one that has another default directory
+//! than its manager (`XDG_RUNTIME_DIR`) and uses another state directory as well.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -24,6 +21,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, fchmod};
 use serde::{Deserialize, Serialize};
 
+use super::journal;
 use super::namespace::number_space;
 use super::state_dir::{StateDir, StateDirError, is_trusted};
 use super::syscalls::{facts, facts_of};
@@ -42,6 +40,9 @@ pub(super) struct Holder {
     numbers: String,
     /// The first processes of the managed programs.
     pub roots: Vec<ThreadKey>,
+    /// Where its journal is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_dir: Option<PathBuf>,
 }
 
 impl Holder {
@@ -53,6 +54,7 @@ impl Holder {
             manager: manager.unwrap_or(ThreadKey { process: me, thread: me, born: 0 }),
             numbers: number_space(),
             roots: Vec::new(),
+            state_dir: None,
         }
     }
 
@@ -78,6 +80,13 @@ impl Holder {
 
     fn lives(&self) -> bool {
         self.numbers == number_space() && facts_of(self.manager).is_ok()
+    }
+
+    /// Is there a journal where it had its own? That of a later manager is as good.
+    fn left_a_journal(&self) -> bool {
+        let dir = self.state_dir.as_deref().map(StateDir::open_to_restore);
+        let Some(Ok(Some(dir))) = dir else { return false };
+        journal::find_all(&dir).is_ok_and(|journals| !journals.is_empty())
     }
 
     /// Did its manager die? Unknown, and so not, for one in another container.
@@ -137,10 +146,25 @@ impl Drop for PublishedRecord {
     }
 }
 
-/// Removes what managers left that were killed.
+/// Where managers that published in this user's own state directory, and were killed, have left a journal.
+#[must_use]
+pub fn left_behind(state_dir: &Path) -> BTreeSet<PathBuf> {
+    let is_own = |owner| owner == rustix::process::geteuid().as_raw();
+    let Ok(Some(folder)) = StateDir::open_folder(state_dir, FOLDER, is_own) else {
+        return BTreeSet::new();
+    };
+    let records = folder.names().unwrap_or_default();
+    let records = records.iter().filter(|name| !name.starts_with(DRAFT));
+    let dead = records.filter_map(|name| read(&folder, name)).filter(Holder::is_dead);
+    let dirs = dead.filter(Holder::left_a_journal).filter_map(|holder| holder.state_dir);
+    dirs.filter(|dir| dir != state_dir).collect()
+}
+
+/// Removes what managers left that were killed, but for records by which their journals are found.
 fn remove_dead(folder: &StateDir) -> Result<(), StateDirError> {
     for name in folder.names()?.iter().filter(|name| !name.starts_with(DRAFT)) {
-        if read(folder, name).is_some_and(|holder| holder.is_dead()) {
+        let is_over = |holder: &Holder| holder.is_dead() && !holder.left_a_journal();
+        if read(folder, name).is_some_and(|holder| is_over(&holder)) {
             folder.remove(name)?;
         }
     }
@@ -227,6 +251,31 @@ mod tests {
         assert!(record.is_in_place());
         drop(record);
         assert_eq!(manager(&path), None);
+    }
+
+    #[test]
+    fn the_record_of_a_killed_manager_leads_to_its_journal_until_that_is_restored() {
+        let (_dir, path, record) = published();
+        let other = path.with_file_name("other");
+        drop(StateDir::create(&other).unwrap());
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let dead = ThreadKey { process: child.id(), thread: child.id(), born: 1 };
+        child.wait().unwrap();
+        let dead =
+            Holder { manager: dead, state_dir: Some(other.clone()), ..Holder::this_process() };
+        record.write(&dead).unwrap();
+        let folder = path.join(FOLDER);
+        let count = || std::fs::read_dir(&folder).unwrap().count();
+        assert_eq!(left_behind(&path), BTreeSet::new(), "there is no journal");
+        std::fs::write(other.join("journal-1"), "").unwrap();
+        set_permissions(other.join("journal-1"), Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(left_behind(&path), BTreeSet::from([other.clone()]));
+        let next = PublishedRecord::publish(&path, &Holder::this_process()).unwrap();
+        assert_eq!(count(), 2, "it is kept");
+        std::fs::remove_file(other.join("journal-1")).unwrap();
+        drop(next);
+        let _next = PublishedRecord::publish(&path, &Holder::this_process()).unwrap();
+        assert_eq!((count(), left_behind(&path)), (1, BTreeSet::new()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Whether anything was mounted or unmounted, without reading what.
+//! Whether anything was mounted or unmounted since it was last asked; not what.
 
 use std::fs::File;
 

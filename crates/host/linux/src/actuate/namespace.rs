@@ -1,12 +1,11 @@
-//! PID namespaces: which processes are meant by a number, and whether any of
-//! them still live.
+//! PID namespaces: which process a number means, and whether all processes of a namespace have ended.
 //!
-//! A journal that a container wrote on a shared directory names processes by
-//! the container's numbers. No other process may act on them; but when the container
-//! has ended, so have all its processes, and nothing is left to restore. That
-//! can be said only where all processes of the machine are seen: in its first
-//! PID namespace. Which namespace another user's process is in may not be read there; but a namespace lives as long as
-//! its first process, the one with the number 1, and any user may read when that began. So a journal names it.
+//! A container that writes its journal into a shared directory names processes by the container's own numbers.
+//! Nothing outside may act on those. But once the container has ended, so have all its processes, and nothing is
+//! left to restore. That is certain only where all processes of the machine can be seen: in its first PID
+//! namespace. Which namespace another user's process is in cannot be read there. But a namespace ends with its
+//! first process, the one with the number 1, and any user may read when that process began: so the journal names
+//! it.
 
 use std::fs;
 use std::path::Path;

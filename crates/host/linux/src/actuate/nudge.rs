@@ -1,29 +1,29 @@
-//! Threads are moved without being narrowed.
+//! Moves threads without leaving their masks narrow.
 //!
 //! # Problem
-//! A thread that keeps a narrow mask runs where it shall, and its program counts the CPUs of that mask: a pool,
-//! a runtime, a library sizes itself by it, often for life, or sets it again later as its own.
+//! A thread whose mask stays narrow runs where it shall. But its program counts the CPUs of that mask: a thread
+//! pool, a runtime or a library sizes itself by it, often for life, or sets it again later as if it were its own.
 //!
 //! # Approach
-//! The kernel moves a running or queued thread when its mask is narrowed to where it does not run, and never when
-//! its mask is widened. So a nudge is two calls:
+//! Narrowing a mask moves a running or queued thread that is not within it; widening it moves none. So a nudge is
+//! two calls:
 //!
 //! ```text
-//! check all (as before any act), announce all in the journal
-//! in the order of super::order, for each that runs elsewhere, kept from running (super::standing):
-//!     narrow it to its target       from ──┐ births in between may have inherited a target:
-//!     widen it to what it had       to   ──┘ they get their maker's mask when they are reported
-//! the same again for those that an idle CPU has pulled meanwhile
-//! announce that all of it is over
+//! check each thread (as before any act), announce all nudges in the journal
+//! for each thread that runs elsewhere, in the order of super::order, kept from running by super::standing:
+//!     narrow its mask to the target           from ──┐ children that are born in between may inherit the target:
+//!     give it back the mask that it had       to   ──┘ they get their maker's mask when their birth is reported
+//! once more for those that an idle CPU has pulled away meanwhile
+//! announce that all nudges are over
 //! ```
 //!
-//! A thread that set a mask of its own meanwhile keeps it. One that sleeps is not moved by it, and left alone. The
-//! caller should run at real-time priority: one that is preempted between the two calls leaves threads narrowed for
-//! milliseconds.
+//! A thread that sets a mask of its own meanwhile keeps that. A sleeping thread would not move, and is left
+//! alone. The caller should run at real-time priority: if it is preempted between the two calls, a thread stays
+//! narrow for milliseconds.
 //!
-//! The proc connector says when a thread was born, and where its maker ran, so that a child that pinned itself to a
-//! target is taken for one that inherited it only if it was born then. Where births are found by scanning none is:
-//! all are left alone.
+//! A child that pinned itself to a target must not be taken for one that inherited it. The proc connector says
+//! when a thread was born, and where its maker ran: only children born during the nudge are given another mask.
+//! Where births are found by scanning that is unknown, and all children keep what they have.
 //!
 //! # Properties
 //! - A nudged thread has the mask that it had (`a_nudged_thread_has_the_mask_that_it_had`), is moved

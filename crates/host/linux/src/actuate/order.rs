@@ -1,25 +1,27 @@
 //! In which order threads are nudged.
 //!
 //! # Problem
-//! A thread that arrives where another one has still to leave may be pulled off again, by the CPU that it left idle.
-//! Were it narrow until the other one has left, its program could read that mask meanwhile.
+//! A thread that arrives on a CPU which another one has still to leave may be pulled off again, by the CPU that
+//! it has just left idle. If it stayed narrow until the other one has left, its program could read that mask
+//! meanwhile.
 //!
 //! # Approach
-//! Threads go one by one to where no other one has still to leave; each leaves room for the next. Where there is no
-//! such thread, the rest are in cycles: the fewest that make room go early.
-//! Those that go the same way follow each other, so that what keeps them from running ([`super::standing`]) stays.
+//! Threads go one by one, each to where no other one has still to leave, and each leaves room for the next. What
+//! remains are cycles; in each, the fewest that make room go early. Threads that go the same way follow each
+//! other, so that what keeps them from running ([`super::standing`]) can stay where it is.
 //!
 //! ```text
 //! while a thread is left:
-//!     one whose target is free, or else one of the CPU that the fewest have still to leave, early
-//!     where the last one of a CPU ran is free
+//!     next := one whose target is free, if possible the same way as the last one
+//!             else one of the CPU that the fewest threads have still to leave: it goes early
 //! ```
 //!
 //! # Terms
-//! *Free*: of a target's CPUs there is one on which none of the threads runs that have still to leave.
+//! A target is *free* if on one of its CPUs none of the threads runs that have still to leave.
 //!
 //! # Properties
-//! - Each goes once (`each_goes_once`), early or when its target is free (`none_goes_where_another_has_still_to_leave`).
+//! - Each goes once (`each_goes_once`), early or when its target is free
+//!   (`none_goes_where_another_has_still_to_leave`).
 //! - Of a cycle one goes early, of others none (`one_thread_of_a_cycle_goes_early`); of two groups that change places
 //!   the smaller one (`the_smaller_group_goes_early`), and the ways are few (`those_that_go_the_same_way_go_together`).
 

@@ -1,22 +1,21 @@
-//! Threads that could become another user's, and those that did.
+//! Threads that could become another user's, and those that have.
 //!
 //! # Problem
-//! An ordinary user may change a thread as long as its real user is the same.
-//! A child that executes a setuid program (su, sudo) and takes that one's user
-//! keeps the mask that it inherited from a placed thread: `sched_setaffinity`
-//! answers EPERM from then on. What cannot be undone must not be done.
+//! An ordinary user may change a thread as long as its real user is the same. A child that executes a setuid
+//! program (su, sudo) and becomes that program's user keeps the mask that it inherited from a placed thread; from
+//! then on `sched_setaffinity` answers EPERM. What cannot be undone must not be done.
 //!
 //! # Approach
-//! Without the right to place all threads, a process that makes another
-//! process is not placed any more until it replaces its program: at the first
-//! report of a fork its threads are restored, and later moves are refused. A
-//! process that may gain no privileges (`no_new_privs`) has harmless children.
+//! This concerns managers without the right to place all users' threads.
 //!
-//! The first child of a placed process, and a placed thread that executes a
-//! setuid program itself, are restored when that is reported. Where this comes
-//! too late, the thread is kept as one that we changed (*stuck*): it is tried
-//! again once a second, reported at the end, and stays in the journal, from which
-//! root can restore it.
+//! ```text
+//! a process makes another one               → its threads are restored, and it is not placed until it replaces its
+//!                                             program; unless it may gain no privileges (no_new_privs), which
+//!                                             makes its children harmless
+//! a placed thread executes a setuid program → it is restored
+//! that comes too late (EPERM)               → the thread is stuck: tried again once a second, reported at the end,
+//!                                             and left in the journal, from which root can restore it
+//! ```
 
 use std::fs;
 use std::sync::Arc;

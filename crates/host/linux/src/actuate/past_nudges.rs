@@ -1,4 +1,4 @@
-//! The targets that threads had for a moment, remembered for births that are reported late.
+//! The targets of recent nudges, kept for births that are reported late.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ impl When {
         self.late_ns > self.to_ns
     }
 
-    /// From the begin of the one to the end of the other, which came after it.
+    /// From the beginning of this one to the end of a later one.
     pub fn and(self, other: Self) -> Self {
         Self { from_ns: self.from_ns, late_ns: self.late_ns.max(other.late_ns), ..other }
     }

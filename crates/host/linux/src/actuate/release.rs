@@ -1,8 +1,7 @@
-//! Lets go of single processes, while others stay managed.
+//! Lets go of single processes while others stay managed.
 //!
-//! What was changed on their threads is undone at once. It stays known for a
-//! while what was applied to them before: a child that was being born at that
-//! moment has inherited it, and is seen only later.
+//! What was changed on their threads is undone at once. What had been applied to them is remembered for a while:
+//! a child that was being born at that moment has inherited it, and is seen only later.
 
 use std::collections::BTreeSet;
 

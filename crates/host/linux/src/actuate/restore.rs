@@ -1,5 +1,4 @@
-//! Restores what dead managers left: `symbiont restore`, and the start of
-//! every manager.
+//! Restores what dead managers left: for `symbiont restore`, and whenever a manager starts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,8 +39,8 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// Is something left changed that other managers here should know of? Processes of another PID namespace are seen
-    /// by managers there alone, and restored by them.
+    /// Is something still changed that other managers here should know of? Processes of another PID namespace do not
+    /// count: only managers in there see them, and restore them.
     #[must_use]
     pub fn leaves_something(&self) -> bool {
         let is_of_here = |error: &JournalError| !matches!(error, JournalError::OtherNumbers { .. });

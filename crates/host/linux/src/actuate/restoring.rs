@@ -1,4 +1,4 @@
-//! Restores what a [`JournalState`] says, on the machine as it is now.
+//! Restores what a [`JournalState`] says, on the threads that the machine has now.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

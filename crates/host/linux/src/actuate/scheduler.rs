@@ -1,10 +1,9 @@
 //! Which scheduler runs: the kernel's own, or a loaded `sched_ext` scheduler.
 //!
-//! Such a scheduler is a set of BPF programs that decides in the kernel's place when and where
-//! threads run (Documentation/scheduler/sched-ext.rst). The kernel holds it to
-//! affinity masks, as it does itself; what it makes of nice values and `SCHED_IDLE` is its own
-//! affair. So threads are placed under it, and no priority is touched: it could not be
-//! said that one acts.
+//! Such a scheduler is a set of BPF programs that decides in the kernel's place when and where threads run
+//! (Documentation/scheduler/sched-ext.rst). The kernel holds it to affinity masks, but what it makes of nice
+//! values and `SCHED_IDLE` is up to it. So threads are placed under such a scheduler, but their priorities are
+//! left alone: nothing could be said of their effect.
 
 use std::fs;
 use std::path::Path;

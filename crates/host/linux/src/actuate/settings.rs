@@ -1,5 +1,5 @@
-//! What a thread had before, what of ours is applied, and the one question
-//! that decides everything: is what the kernel shows now still ours?
+//! What a thread had before us, what of ours is applied, and the question on which all else depends: is what the
+//! kernel shows now still ours?
 
 use serde::{Deserialize, Serialize};
 use symbiont_topology::{CpuSet, ParseCpuSetError};

@@ -1,25 +1,25 @@
-//! How a thread is kept from running while it is narrow.
+//! Keeps a thread from running while its mask is narrow.
 //!
 //! # Problem
-//! A thread that runs is narrow until its CPU was interrupted to let it go, which takes some twenty microseconds, more
-//! on a busy machine; and on its target it runs before it is widened. Its program may read that mask. In a virtual
-//! machine, whose CPUs stop at any moment, both may last for milliseconds.
+//! A running thread has a narrow mask until its CPU was interrupted to let it go: some twenty microseconds, more
+//! on a busy machine. Then it runs on its target before its mask is widened. In both cases its program may read
+//! the narrow mask. In a virtual machine, whose CPUs stop at any moment, either may take milliseconds.
 //!
 //! # Approach
-//! Threads of ours are on all CPUs of the target and on the one that the thread leaves, where they run at real-time
-//! priority: the caller where it happens to be, and a [`Blocker`] on each other one. So the thread is only queued when
-//! it is narrowed, is moved within that call, and stays queued until it is widened: of 2,750 nudges of two to five
-//! threads that read their masks all the time on two CPUs, none was seen. Without real-time priority the caller goes to
-//! the CPU that the thread leaves, which displaces it there (18 of 2,500 were seen); with the caller anywhere, one in
-//! seven was (kernel 6.18).
+//! Threads of ours run at real-time priority on all CPUs of the target and on the CPU that the thread leaves: the
+//! caller on one of them, a [`Blocker`] on each other one. So the thread is only queued when its mask is
+//! narrowed, is moved within that call, and stays queued until its mask is widened again. Of 2,750 nudges of two
+//! to five threads that read their masks all the time on two CPUs, none was seen. Without real-time priority the
+//! caller goes to the CPU that the thread leaves, which displaces the thread (18 of 2,500 were seen); with the
+//! caller anywhere, one in seven was (kernel 6.18).
 //!
-//! There it has no more right to run than others, and a thread that it has just narrowed would stay so for as long as it
-//! waits for its turn: seconds, next to programs that are preferred (seen). So it keeps off a CPU on which it had to
-//! wait for [`LATE`] once, for [`REMEMBERED`]; threads that leave that CPU are nudged from another one.
+//! Without that priority the caller has no more right to run than others. A thread that it has just narrowed
+//! stays so while the caller waits for its turn: for seconds, next to programs that are preferred (seen). So
+//! after it had to wait for [`LATE`] on a CPU it keeps off that CPU for [`REMEMBERED`], and nudges threads that
+//! leave it from another one.
 //!
-//! What is kept stays so for the next thread that goes the same way, for [`LONG`] at most.
-//!
-//! All go only where the caller may run anyway, so that they stay off cores that it keeps off
+//! Caller and blockers stay in place for the next thread that goes the same way, for at most [`LONG`]. They go
+//! only where the caller may run anyway, and so stay off cores that it keeps off
 //! ([`super::super::launch::OwnCpus`]).
 //!
 //! # Properties

@@ -1,4 +1,4 @@
-//! What the actuator knows and keeps, behind its lock; how threads are adopted.
+//! The actuator's state, behind its lock, and how threads are adopted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,15 +41,15 @@ pub(super) struct State {
     /// Read of late; [`Actuator::refresh`] forgets them.
     pub cpusets: BTreeMap<u32, Arc<CpuSet>>,
     pub groups: BTreeMap<u32, GroupKey>,
-    /// The same of the scheduler that is loaded.
+    /// The `sched_ext` scheduler that is loaded, as read of late.
     pub scheduler: Option<String>,
     /// The processes that compete, where the loop reported them.
     pub busy: Option<BTreeSet<u32>>,
-    /// Processes that made others, where that matters; is it harmless?
+    /// Processes that made others, where that matters, and whether it is harmless.
     pub parents: BTreeMap<u32, bool>,
     /// Changed threads that may not be changed any more.
     pub stuck: BTreeSet<ThreadKey>,
-    /// Undone, and not asked for yet.
+    /// Suspect masks that were undone and not reported yet.
     pub suspects: Vec<Suspect>,
     /// Masks that a program may have read from a nudge; they stay.
     pub doubts: Vec<Suspect>,
@@ -57,7 +57,7 @@ pub(super) struct State {
     pub nudges: Nudges,
     /// Where the caller waited for its turn when it nudged.
     pub contended: Contended,
-    /// How many there were, those counted that ended or were restored later.
+    /// How many stuck threads there were in all, with those that ended or were restored later.
     pub slipped: u64,
     /// Some threads, perhaps such that were never adopted, could not be restored.
     is_incomplete: bool,

@@ -1,5 +1,5 @@
-//! The directory where managers leave what must survive them: journals and
-//! the lock. It is the user's alone and on a file system that a reboot empties.
+//! The directory for what must outlive a manager: journals and the lock. Only its user may open it, and it is on
+//! a file system that a reboot empties.
 
 use std::fs::{self, File};
 use std::io;

@@ -1,19 +1,23 @@
-//! Masks that a program took over from us.
+//! Masks of ours that a program took for its own.
 //!
 //! # Problem
-//! A program that reads its mask while one of ours is on it, and sets later what it read (OpenMP runtimes on
-//! their workers, topology libraries after they looked at each CPU), seems to have chosen it. As the thread's own
-//! it would stay for life.
+//! A program may read its mask while one of ours is on it, and later set what it read: OpenMP runtimes on their
+//! workers, topology libraries after they have looked at each CPU. That looks like its own choice, and would stay
+//! for life.
 //!
 //! # Approach
-//! A mask that differs from what was left on a thread, and equals one that was *held* on a thread of its process
-//! within the last ten seconds, is *suspect*: the thread gets what its user had, and the log says so.
-//! Once for each thread: one that sets it again means it, and so does one that set another mask before.
+//! A mask is *suspect* if it differs from what was left on the thread and equals one that was held on a thread of
+//! its process within the last ten seconds.
 //!
-//! Nudges hold nothing that could be read but for microseconds, so that a thread that pins itself to where threads
-//! were nudged is believed. Where the thread could run in those moments (without real-time priority), it may yet
-//! have read that mask, and the log says so. A library that tries one CPU after the other and goes back reads its
-//! mask often enough to find a target some time: a thread is not nudged within a second of a change.
+//! ```text
+//! a suspect mask, the first time, of a thread that never chose one  → it gets what its user had; the log says so
+//! the same thread sets it again, or had chosen a mask before        → it is believed
+//! a mask to which threads were only nudged                          → it is believed; the log says so if the thread
+//!                                                                     could run, and read, while it was narrow
+//! ```
+//!
+//! A library that tries one CPU after another and then goes back reads its mask so often that it would some time
+//! catch a nudge's target. So a thread is not nudged within a second of a change of its mask.
 //!
 //! # Properties
 //! In `tests/actuate/nudging.rs`:

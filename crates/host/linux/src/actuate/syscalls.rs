@@ -1,5 +1,5 @@
-//! The system calls and `/proc` files that read and change a thread's mask, nice value and scheduling
-//! class. Nothing here remembers or decides.
+//! The system calls and `/proc` files by which a thread's mask, nice value and scheduling class are read and
+//! changed. Nothing here remembers or decides.
 
 #![allow(unsafe_code, reason = "sched_getscheduler and sched_setscheduler have no safe wrapper")]
 

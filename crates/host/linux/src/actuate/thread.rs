@@ -1,4 +1,4 @@
-//! A thread as the kernel sees it: which one it is, and what it has.
+//! A thread as the kernel shows it: its identity and its settings.
 
 use std::fmt;
 use std::io;
@@ -110,7 +110,7 @@ pub(super) struct Facts {
     pub session: u32,
     pub nice: i8,
     pub class: Class,
-    /// It keeps its numbers and its line but can no longer be changed.
+    /// It has ended, but keeps its number and its line in /proc until its parent has waited for it.
     pub zombie: bool,
     /// Where it runs or waits to run; none: it sleeps.
     pub on: Option<PuId>,

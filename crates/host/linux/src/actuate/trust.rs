@@ -1,21 +1,18 @@
-//! What root may do because of another user's journal.
+//! What root may do on the word of another user's journal.
 //!
 //! # Problem
-//! A setuid program keeps the mask that it inherited, and only root can give
-//! its own back: from the journal in the directory of the user that managed it.
-//! That user may have written anything there.
+//! A setuid program keeps the mask that it inherited, and only root can give it back its own: from the journal of
+//! the user that managed it. But that user may have written anything into it.
 //!
 //! # Approach
-//! Of the user's own threads (real or effective user) nothing is changed that
-//! the user could not change. Of others' threads nothing but the mask, it is
-//! only widened, and only if they descend from the user's: by a parent, by the
-//! leader of their session or group, by the login (audit's `loginuid`), or by
-//! the user's slice (systemd). Masks never reach beyond a cpuset: the kernel
-//! sees to that.
+//! To threads of that user (by real or effective user) root does only what the user could do. Of any other thread
+//! it changes the mask alone, only widens it, and only if the thread descends from the user's: by a parent, by
+//! the leader of its session or group, by its login (audit's `loginuid`), or by the user's slice (systemd). No
+//! mask reaches beyond a cpuset: the kernel sees to that.
 //!
 //! # What remains
-//! A user that can make a number pass from a thread of his to another one
-//! within microseconds could have that one's mask changed.
+//! A user that can make a thread number pass from one of his threads to another's within microseconds could have
+//! that thread's mask changed.
 
 use std::fs;
 use std::io;

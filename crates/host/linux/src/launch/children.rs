@@ -1,9 +1,15 @@
 //! Starts supervised jobs, each held back at a gate until it is enrolled.
 //!
-//! The gate is a socket pair. The child says [`SET_UP`] once it is in its
-//! session, waits for [`GO`], and execs, which closes its end. If that fails
-//! it says why: [`ENTER`] or [`EXEC`], and the error number. If the supervisor
-//! dies first, the gate closes and the child ends without having run anything.
+//! The gate is a socket pair:
+//!
+//! ```text
+//! child                                         supervisor
+//! enters its session, says SET_UP
+//! waits for GO at the gate                      enrols it, says GO
+//! exec: the gate closes                         the gate closed without a word: it runs
+//! exec fails: says ENTER or EXEC, and errno     the program could not be run
+//! the gate closes before GO: ends at once       (died)
+//! ```
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -1,8 +1,7 @@
-//! What the manager and the process that waits for it say to each other.
+//! The messages between a manager and the process that waits for it.
 //!
-//! A message is one byte for its kind, four bytes for the length of its body
-//! (little endian) and the body. Both ends are the same binary, so there is no
-//! version.
+//! A message is one byte for its kind, four for the length of its body (little endian), and the body. Both ends
+//! are the same binary, so that messages need no version.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};

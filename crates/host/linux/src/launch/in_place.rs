@@ -1,4 +1,4 @@
-//! One program, in the process that was there already.
+//! One program, run in the calling process itself.
 
 use std::io::Write;
 use std::os::fd::BorrowedFd;
@@ -17,8 +17,8 @@ use super::{Command, ExecError, Notice, Timeouts, Unmanaged, inherited, raw};
 /// `keep`, under the same numbers: it must not use any other that it captured.
 /// Its directory is `/`, so it needs absolute paths.
 ///
-/// `notice` is given what to say to the user where there is something to say: what the
-/// manager noted, or why the program runs unmanaged.
+/// `notice` is given what may be said to the user, once that is known: that the program is managed, with what the
+/// manager noted, or why it runs unmanaged.
 pub fn exec_in_place(
     command: &Command,
     keep: &[BorrowedFd<'_>],
@@ -27,7 +27,6 @@ pub fn exec_in_place(
     manage: impl FnOnce(Manager),
 ) -> ExecError {
     match enrol(command, keep, timeouts, manage) {
-        Ok(notes) if notes.is_empty() => {}
         Ok(notes) => notice(Notice::Managed(&notes)),
         Err(why) => notice(Notice::Unmanaged(&why)),
     }

@@ -1,10 +1,9 @@
-//! What this process was started with, before Rust's runtime changed it.
+//! What this process was given at its start, before Rust's runtime changed it.
 //!
-//! Before `main`, the standard library sets SIGPIPE to be ignored and opens
-//! `/dev/null` in place of closed standard descriptors. A program that is to
-//! notice nothing must get both as they were. A function in `.init_array`
-//! runs before the runtime and notes them. It also notes what becomes of SIGXFSZ,
-//! which [`let_writes_fail`] has this process ignore.
+//! Before `main`, the standard library ignores SIGPIPE and opens `/dev/null` for standard descriptors that are
+//! closed. A program that is to notice nothing must get both as they were. A function in `.init_array` runs
+//! before that and notes them, and also how SIGXFSZ is handled, which [`let_writes_fail`] makes this process
+//! ignore.
 #![expect(
     unsafe_code,
     reason = "sigaction and fcntl before main, the section that has them run, and what runs before exec"

@@ -1,10 +1,9 @@
-//! Limits that a manager inherits from the user's shell and does not keep.
+//! Limits that a manager inherits from the user's shell and must not die of.
 //!
-//! A limit on the size of files, on CPU time or on memory is meant for the
-//! programs. A manager that it ended would leave their threads changed. So the
-//! manager raises its own limits as far as it may: without bound where it has the
-//! privilege (CAP_SYS_RESOURCE), else to the hard limit. Before a hard limit on CPU
-//! time, at which the kernel kills, it ends in good order.
+//! A limit on the size of files, on CPU time or on memory is meant for the programs. Were the manager ended by
+//! it, their threads would stay changed. So the manager raises its own limits as far as it may: without bound
+//! where it has CAP_SYS_RESOURCE, else to the hard limit. At a hard limit on CPU time the kernel kills, so the
+//! manager ends in good order before that.
 
 use std::time::Duration;
 

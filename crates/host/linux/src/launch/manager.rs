@@ -1,4 +1,4 @@
-//! The process that manages: how it comes to be, and what it waits for.
+//! The managing process: how it starts, and what it waits for.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

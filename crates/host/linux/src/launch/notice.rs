@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::Unmanaged;
 
-/// Something to say to the user.
+/// What may be said to the user.
 #[derive(Debug, Clone, Copy)]
 pub enum Notice<'a> {
-    /// The programs are managed; the manager noted this.
+    /// The programs are managed; the manager noted this, or nothing.
     Managed(&'a str),
     /// The programs are about to run unmanaged. A user that does not want that ends this process: programs
     /// that are held back end with it.

@@ -1,7 +1,7 @@
-//! The CPUs on which managers run themselves.
+//! The CPUs on which a manager itself runs.
 //!
-//! A manager that wakes on the core of a program that is measured disturbs it. It keeps off such
-//! cores while they are in use, and is as its user started it otherwise.
+//! A manager that wakes up on the core of a program that is being measured disturbs it. So a manager keeps off
+//! such cores while they are in use; otherwise it stays where its user started it.
 
 use std::io;
 

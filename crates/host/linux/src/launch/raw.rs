@@ -1,8 +1,7 @@
-//! The few calls that no safe wrapper offers: fork, exec, signal state.
+//! The few calls that have no safe wrapper: fork, exec, the state of signals.
 //!
-//! All of it is for processes with one thread: after a fork in such a process
-//! the child is a complete copy in which anything may be called, not only what
-//! is async-signal-safe. [`fork`] checks this itself.
+//! They are for processes with a single thread: after a fork, the child of such a process is a complete copy, in
+//! which any function may be called, not only async-signal-safe ones. [`fork`] checks this itself.
 #![expect(unsafe_code, reason = "fork, exec and signal state have no safe wrappers")]
 
 use std::ffi::CStr;

@@ -1,5 +1,5 @@
-//! Makes a supervisor transparent: signals go through it, and it stops,
-//! continues and notices ends with its jobs.
+//! Makes a supervisor transparent: it passes signals on to its jobs, stops and continues with them, and notices
+//! their ends.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! A supervisor's hold on its signals.
+//! The signals that a supervisor takes over while its jobs run.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! How jobs ended, and how to end like them.
+//! How jobs ended, and how to end in the same way.
 
 use std::fmt;
 use std::io;

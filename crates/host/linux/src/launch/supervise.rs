@@ -1,4 +1,4 @@
-//! Several programs, or a report afterwards: the caller stays.
+//! Several programs, or a report afterwards: the calling process stays as their supervisor.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -62,7 +62,6 @@ pub fn supervise(
         let _ = let_go_of_stdin();
         let enrolled = enrol(&running, keep, timeouts, manage);
         match &enrolled {
-            Ok(manager) if manager.notes.is_empty() => {}
             Ok(manager) => notice(Notice::Managed(&manager.notes)),
             Err(why) => notice(Notice::Unmanaged(why)),
         }

@@ -1,11 +1,10 @@
-//! The urgency of managers.
+//! Gives managers a priority at which they get a CPU in time.
 //!
-//! A manager that competes with hundreds of ready threads at their own nice value gets a CPU only
-//! after each of them has had its slice: up to seconds later. A nice value alone does not help
-//! among thousands: with 1,000 ready threads of a CPU, nice -15 is a share of 3 %, and what was used
-//! beyond that is waited for. So it runs at the lowest real-time priority where it may: it uses
-//! little, and waits for what happens. The kernel keeps a part of each second for other threads
-//! (sched_rt_runtime_us, or the fair server).
+//! A manager that competes with hundreds of ready threads at their own nice value gets a CPU only after each of
+//! them has had its slice, up to seconds later. Among thousands a nice value alone does not help: next to 1,000
+//! ready threads on a CPU, nice −15 is a share of 3 %, and a manager that uses more has to wait. So a manager
+//! runs at the lowest real-time priority, where it may: it uses little, and spends its time waiting. The kernel
+//! keeps part of each second for other threads (sched_rt_runtime_us, or the fair server).
 
 use rustix::io::Errno;
 use rustix::process::{getpriority_process, setpriority_process};

@@ -1,7 +1,7 @@
-//! Events of the host's threads, counted for the signals that are needed.
+//! Counts events of the host's threads, for the signals that are needed.
 //!
-//! Nothing is counted, nor is the kernel asked what could be, until a signal
-//! is needed that is derived from counts.
+//! Until a signal is needed that is derived from counts, nothing is counted, nor is the kernel asked what it
+//! could count.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the reader of reports hands on at once.
+//! Passes reports of births and execs on to the actuator at once.
 
 use crate::actuate::Actuator;
 use crate::observe::{Birth, BirthHook, Exec};

@@ -1,8 +1,8 @@
 //! CPUs that go offline and come online while programs are managed.
 //!
-//! The list of online CPUs is read at each sample, which takes about a microsecond. When it differs
-//! from the topology's, the topology is read anew, and what is known of cpusets with it. A tree that
-//! changes while it is read makes no sense: then the old one stays until the next sample.
+//! The list of online CPUs is read at each sample, which takes about a microsecond. When it differs from the
+//! topology's, the topology is read anew, and with it what is known of cpusets. A tree that changes while it is
+//! read contradicts itself: then the old topology stays until the next sample.
 
 use symbiont_topology::HostTopology;
 

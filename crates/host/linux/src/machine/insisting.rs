@@ -1,14 +1,19 @@
-//! Threads that are looked at more often than once a quantum.
+//! Looks at some threads more often than once a quantum.
 //!
 //! # Problem
-//! Where the kernel's balance disagrees with a placement, a nudged thread is moved away again within
-//! milliseconds, and stays away until the next quantum finds it there.
+//! Where the kernel's load balancing disagrees with a placement, it moves a nudged thread away again within
+//! milliseconds, and the thread stays away until the next sample finds it there.
 //!
 //! # Approach
-//! Between two samples, each [`LOOK`], it is read where these threads are; those that run elsewhere, and did at the
-//! look before without having slept since, are nudged. (Threads that meet sleep and wake elsewhere, and read their
-//! masks just then: a team is counted.) A look costs a read of a file of `/proc` for each thread, of another one for
-//! each that is away, and a nudge some ten system calls, so the controller asks for few threads.
+//!
+//! ```text
+//! between two samples, each LOOK, for each of these threads:
+//!     it runs elsewhere, as it did at the look before, and has not slept in between  →  nudge it once more
+//! ```
+//!
+//! Threads that sleep and wake are left alone: those of a team wake elsewhere all the time, and just then they
+//! read their masks. A look costs reading a file of `/proc` for each thread, and another one for each thread that
+//! is away; a nudge costs some ten system calls. So the controller names few threads.
 //!
 //! # Properties
 //! - A thread that was moved away within a quantum is brought back in it

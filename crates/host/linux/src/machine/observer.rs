@@ -1,15 +1,14 @@
 //! This host as a [`Machine`] that is only watched.
 //!
 //! # Problem
-//! What a policy would do can be asked of it on any machine, for programs of any user that may be
-//! watched, also while another manager places them. [`LinuxMachine`] takes a
-//! journal and a lock for that, which one manager at a time may have.
+//! What would a policy do? That can be asked on any machine, for the programs of any user that may be watched,
+//! and also while another manager places them. [`LinuxMachine`] does not fit: it takes a lock and a journal,
+//! which one manager at a time may have.
 //!
 //! # Approach
-//! [`Observer`] reads threads and counters as [`LinuxMachine`] does and has
-//! no actuator: it answers each move with [`Outcome::NotEnforced`]. It says of this machine what could
-//! be enforced, so that a policy decides as it would for a manager. Allowed CPUs are the mask that a
-//! thread has, read once a second.
+//! [`Observer`] reads threads and counters as [`LinuxMachine`] does, but has no actuator: it answers each move
+//! with [`Outcome::NotEnforced`]. It says what could be enforced on this machine, so that a policy decides as it
+//! would for a manager. A thread's allowed CPUs are the mask that it has, read once a second.
 //!
 //! # Properties
 //! - Nothing is written and nothing is changed (`an_observer_changes_nothing`).

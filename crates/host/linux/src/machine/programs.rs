@@ -1,4 +1,4 @@
-//! Programs that come and go while the machine is managed.
+//! Programs that are added and removed while the machine is managed.
 
 use std::collections::BTreeSet;
 

@@ -1,10 +1,12 @@
-//! When the loop wakes: at the end of its quantum, and soon after a program has
-//! changed its phase.
+//! When the loop wakes: at the end of its quantum, and soon after a program changed its phase.
 //!
-//! Where an [`Alarm`] is set, the loop wakes as soon as it rings, to close the
-//! time before, and once more after a short [`SHORT_WAIT`], which then holds nothing
-//! but the new phase. Alarms are bounded in number ([`MOST`] in a quantum), so
-//! that a program that changes its phase all the time costs a few looks more.
+//! ```text
+//! an Alarm rings, at most MOST times a quantum  →  wake: the sample ends the time before the change
+//!                                               →  wake again after SHORT_WAIT: the sample holds only the new phase
+//! else                                          →  wake at the end of the quantum
+//! ```
+//!
+//! So a program that changes its phase all the time costs a few samples more, and no further ones.
 
 use std::collections::VecDeque;
 use std::io;

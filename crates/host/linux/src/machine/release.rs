@@ -1,15 +1,19 @@
-//! Lets go of processes that live on.
+//! Lets go of processes that outlive their program.
 //!
 //! # Problem
-//! A program may leave daemons behind (`gpg-agent`, `sccache`). Were they managed to their end, the
-//! manager would hold the lock for hours, and all further programs would run unmanaged.
+//! A program may leave daemons behind (`gpg-agent`, `sccache`). Were they managed to their end, the manager would
+//! hold the lock for hours, and all further programs would run unmanaged.
 //!
 //! # Approach
-//! Once the first process of every program has ended, descendants that left its session are
-//! *released*: what was changed is undone, and they are no longer enrolled. At the sample that
-//! releases them they are left out. They stay enrolled until the next one, so that a child that
-//! was being born at that moment, with what its parent then had, is reported and repaired; it is
-//! released in its turn.
+//! Once the first process of every program has ended, descendants that have left its session are *released*:
+//!
+//! ```text
+//! at one sample:   what was changed on them is undone; the sample leaves them out, but they stay enrolled
+//! at the next one: they are no longer enrolled
+//! ```
+//!
+//! In between, a child that was being born with what its parent then had is still reported and repaired; then it
+//! is released as well.
 //!
 //! # Properties
 //! In `tests/release.rs`:
@@ -84,8 +88,30 @@ impl Releases {
 
     /// Is it outside of the session of its program?
     fn has_left(&self, thread: &Observed) -> bool {
-        self.roots.get(&thread.program).is_some_and(|root| root.session != thread.session)
+        self.is_outside(thread.program, thread.session)
     }
+
+    fn is_outside(&self, program: ProgramId, session: u32) -> bool {
+        self.roots.get(&program).is_some_and(|root| root.session != session)
+    }
+}
+
+/// A process of a program that lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Living {
+    /// Its number.
+    pub process: u32,
+    /// Has it left the session of the program's first process, as daemons do?
+    pub has_left: bool,
+}
+
+/// The session of a process that lives, as /proc has it now.
+fn session_of_living(process: u32) -> Option<u32> {
+    let number = i32::try_from(process).ok()?;
+    let stat = Process::new(number).and_then(|process| process.stat()).ok()?;
+    // The other threads of a leader that has ended may live.
+    let is_dead = matches!(stat.state, 'Z' | 'X' | 'x') && stat.num_threads <= 1;
+    (!is_dead).then(|| stat.session.unsigned_abs())
 }
 
 impl<W: Wait> LinuxMachine<W> {
@@ -99,6 +125,17 @@ impl<W: Wait> LinuxMachine<W> {
     /// and later.
     pub fn release_daemons_of(&mut self, program: ProgramId) {
         self.releases.ended.insert(program);
+    }
+
+    /// The processes of a program that live at this moment, without those that were released: what the last sample
+    /// has not seen end, or leave the session, may have done so since.
+    #[must_use]
+    pub fn living(&self, program: ProgramId) -> Vec<Living> {
+        let living = |process| {
+            let session = session_of_living(process)?;
+            Some(Living { process, has_left: self.releases.is_outside(program, session) })
+        };
+        self.processes_of(program).into_iter().filter_map(living).collect()
     }
 
     /// Lets go of processes: undoes what was changed on them, and manages them no longer.
@@ -123,10 +160,14 @@ impl<W: Wait> LinuxMachine<W> {
             observed.retain(|thread| !released.contains(&thread.id.process));
         }
         let all = self.roots_ended && self.releases.leavers;
-        if all || !self.releases.ended.is_empty() {
+        // Born as its program was released, and found only now.
+        let is_late =
+            |program| self.programs.binary_search_by_key(&program, |known| known.id).is_err();
+        let is_any_late = observed.iter().any(|thread| is_late(thread.program));
+        if all || is_any_late || !self.releases.ended.is_empty() {
             let is_over = |thread: &Observed| all || self.releases.ended.contains(&thread.program);
-            let over = observed.iter().filter(|thread| is_over(thread));
-            let left = over.filter(|thread| self.releases.has_left(thread));
+            let has_left = |thread: &Observed| is_over(thread) && self.releases.has_left(thread);
+            let left = observed.iter().filter(|one| has_left(one) || is_late(one.program));
             let left: BTreeSet<u32> = left.map(|thread| thread.id.process).collect();
             if !left.is_empty() {
                 self.repair(observed, &left);

@@ -1,10 +1,9 @@
 //! Which processes are past their start.
 //!
-//! A program counts the CPUs that it may use when it starts, after some
-//! tens of milliseconds of running. On a busy machine it may wait for a hardware thread
-//! for much longer than that: its age says little about how far it has come.
-//! The time that it ran does, and for one that mostly sleeps its age less the time
-//! that it waited.
+//! A program counts the CPUs that it may use when it starts, after some tens of milliseconds of running. On a
+//! busy machine it may wait much longer than that for a hardware thread, so that its age says little about how
+//! far it has come. Better measures are the time that it ran and, for a program that mostly sleeps, its age less
+//! the time that it waited.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,24 +1,23 @@
-//! Processes that outlive their program's first one: when the last of them ends.
+//! Waits for the last of the processes that outlive their program's first one.
 //!
 //! # Problem
-//! Once the first process of every program has ended, the manager ends with the
-//! last of the processes that remain. A manager that notices this only at the
-//! end of a quantum holds the lock meanwhile, and the next run would go
-//! unmanaged.
+//! Once the first process of every program has ended, the manager ends together with the last process that
+//! remains. A manager that notices this only at the end of a quantum holds the lock meanwhile, and the next run
+//! would go unmanaged.
 //!
 //! # Approach
-//! One process of those that remain is held by pidfd, whose end wakes the loop.
-//! If another one of the list still lives, it is held instead and nothing else
-//! happens: only the end of all of them is worth a sample. Processes that were
-//! born since the last sample are unknown here, so a sample may find new ones. A
-//! chain of processes, each born by one that ends, would cost a sample a link:
-//! after [`MOST`] of them in a quantum the loop sleeps to its end.
+//! One of the remaining processes is held by a pidfd, whose end wakes the loop:
 //!
-//! A sample that fails is repeated soon: it has not said what remains.
+//! ```text
+//! the held process ended:
+//!     another one of the list lives  →  hold that one; no sample
+//!     none of them lives             →  take a sample: it may find processes that were born since
+//! ```
 //!
-//! For some time after the end of the first processes the loop looks more often
-//! ([`Survivors::within`]): a daemon leaves its session a moment after its
-//! parent has ended.
+//! In a chain of processes, each born by one that ends, each link would cost a sample: after [`MOST`] of them in
+//! a quantum the loop sleeps to its end. A sample that fails has not said what remains, and is soon repeated. For
+//! some time after the end of the first processes the loop looks more often ([`Survivors::within`]), since a
+//! daemon leaves its session a moment after its parent has ended.
 //!
 //! # Properties
 //! - The end of the last process rings, that of another one does not

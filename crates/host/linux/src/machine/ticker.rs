@@ -1,4 +1,4 @@
-//! When the loop shall wake, and how late it did.
+//! When the loop is to wake, and how late it woke.
 
 use std::time::{Duration, Instant};
 

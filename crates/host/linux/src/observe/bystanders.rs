@@ -1,4 +1,4 @@
-//! Threads of the whole machine by where they ran last.
+//! All threads of the machine that ran last on certain hardware threads.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,21 @@ use symbiont_topology::{CpuSet, PuId};
 
 use super::scan::Proc;
 use super::stat::{parse_schedstat, parse_stat};
-use crate::occupancy::Bystander;
+
+/// A thread that ran on hardware threads of interest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bystander {
+    /// Its process.
+    pub process: u32,
+    /// Its number.
+    pub thread: u32,
+    /// When it was born, since boot.
+    pub born: Duration,
+    /// Its name.
+    pub name: String,
+    /// How long it ran since it was born, wherever that was.
+    pub run_time: Duration,
+}
 
 /// All threads that ran last on one of these hardware threads. Threads that end meanwhile are left
 /// out.

@@ -1,19 +1,15 @@
 //! The socket of the kernel's process connector.
 //!
 //! # Problem
-//! The kernel drops reports when the socket's buffer is full: a default one
-//! holds about 256. Whether reports come at all depends on privilege, on the
-//! kernel's configuration, and on being in the first pid and network
-//! namespaces; outside of them the kernel takes the request and stays silent,
-//! or reports, on behalf of another listener, numbers that mean other threads
-//! here.
+//! The kernel drops reports when the socket's buffer is full; a default one holds about 256. Whether it reports
+//! at all depends on privilege, on the kernel's configuration, and on being in the first PID and network
+//! namespaces. Outside of those the kernel accepts the request and stays silent; or, on behalf of another
+//! listener, it reports numbers that mean other threads here.
 //!
 //! # Approach
-//! A large buffer, emptied in batches. A loss shows as ENOBUFS or as a gap in
-//! the row of one CPU, and is kept until it is taken. Outside of the first pid
-//! namespace, as in most containers, no request is made. Elsewhere reports are
-//! trusted only after one about a thread of our own was seen
-//! ([`Connector::prove`]).
+//! A large buffer is emptied in batches. A loss shows as ENOBUFS, or as a gap in the numbering of one CPU, and is
+//! remembered until it is taken. Outside of the first PID namespace, as in most containers, no request is made.
+//! Elsewhere, reports are trusted only after one about a thread of our own arrived ([`Connector::prove`]).
 
 use std::path::Path;
 use std::time::{Duration, Instant};

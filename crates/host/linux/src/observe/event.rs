@@ -1,22 +1,22 @@
-//! Messages of the kernel's process connector, parsed from bytes.
+//! Parses the messages of the kernel's process connector.
 //!
 //! # Problem
-//! The kernel reports each fork, exec and exit of the whole machine on a
-//! netlink multicast group (linux/cn_proc.h). A report carries a number that
-//! counts the reports of its CPU, so that losses can be seen.
+//! The kernel reports each fork, exec and exit of the whole machine on a netlink multicast group
+//! (linux/cn_proc.h). Reports are numbered by CPU, so that losses can be noticed.
 //!
 //! # Approach
-//! A datagram is a row of netlink messages (16 bytes of head); each carries a
-//! connector message (20 bytes of head), which carries one event. The event
-//! starts at byte 36 and so is not aligned to 8: all fields are taken as
-//! bytes, in the machine's own order.
 //!
-//! Two things that the kernel's report does not say:
-//! - A fork names the child's *real parent*. For a new thread that is the
-//!   parent of its process, not the thread that made it. New threads are reported
-//!   by `child_thread != child_process`.
-//! - An exec names the process only. If a thread other than the leader called
-//!   it, that thread has taken the leader's number before the report.
+//! ```text
+//! datagram = netlink message*            each with a header of 16 bytes
+//! netlink message = connector message    with a header of 20 bytes
+//! connector message = one event          from byte 36 on, so not aligned to 8: read as bytes, in native order
+//! ```
+//!
+//! Two things are not what they seem:
+//! - A fork names the child's *real parent*. For a new thread that is the parent of its process, not the thread
+//!   that made it. New threads are reported with `child_thread != child_process`.
+//! - An exec names the process only. If a thread other than the leader called it, that thread has taken over the
+//!   leader's number before the report.
 //!
 //! # Properties
 //! - No datagram makes the parser panic or loop (`parser_never_panics`).

@@ -1,32 +1,27 @@
-//! The kept-open files of threads.
+//! Threads' files in /proc, kept open.
 //!
 //! # Problem
-//! Opening, reading and closing two files costs twice as much as reading two
-//! open ones; but descriptors are limited, and a number that is used again
-//! must not be taken for its former owner.
+//! To open, read and close two files costs twice as much as to read two that are open. But descriptors are
+//! limited, and a number that is used again must not be taken for its former owner.
 //!
 //! # Approach
-//! Files are opened at the first read of a thread and kept while it is read in
-//! each round, two for a thread, as long as all together are not more than a quarter of the limit of
-//! open files nor more than [`MOST`]; beyond that they are opened and closed each time
-//! (`files_are_kept_open_within_their_bound`). An open file of /proc belongs to one thread for ever
-//! and gives ESRCH after its end; in any case the start time is compared.
+//! Files are opened at the first read of a thread and stay open as long as it is read in each round: two for each
+//! thread, in all at most a quarter of the limit of open files and at most [`MOST`]. Beyond that, files are
+//! opened and closed each time (`files_are_kept_open_within_their_bound`). An open file of /proc belongs to one
+//! thread for ever and answers ESRCH after the thread's end; its start time is compared all the same.
 //!
-//! A thread that slept at the last read of its `stat` and has hardly run since, by its
-//! `schedstat`, is *resting*: its `stat` says the same as then, unless it is ready by
-//! now and waits. Whether that can be is asked for all of them together
-//! ([`Files::all_rest`]). *Hardly*: for less than [`BRIEF`], in the second that followed
-//! if at all: where it ran then, and whether it was stopped since, may be reported so much
-//! later. A leader's `stat` describes its whole process and is read each time
-//! (`a_thread_that_hardly_ran_since_its_last_read_rests_for_a_second`).
+//! `stat` need not be read where `schedstat` shows that it has not changed:
+//! - A thread that slept at the last read of its `stat` and has hardly run since is *resting*: its `stat` is the
+//!   same, unless it is now ready and waits; whether any of them does is asked for all together
+//!   ([`Files::all_rest`]). *Hardly*: for less than [`BRIEF`], if it ran at all in the second that followed,
+//!   since where it ran then, and whether it was stopped, may be reported that much later
+//!   (`a_thread_that_hardly_ran_since_its_last_read_rests_for_a_second`). The `stat` of a leader describes its
+//!   whole process, and is read each time.
+//! - A thread that was ready and has not run since is still ready: to sleep, stop or end it would have had to run
+//!   (`a_ready_thread_that_has_not_run_since_is_still_ready`).
 //!
-//! A thread that was ready at the last read of its `stat` and has not run since is ready still: to
-//! sleep, to stop or to end it would have had to run. Its `stat` is not read either
-//! (`a_ready_thread_that_has_not_run_since_is_still_ready`).
-//!
-//! One exception is wanted: after an exec from a thread that is not the
-//! leader, the leader's open files show that thread, with the leader's start
-//! time.
+//! One exception is wanted: after an exec by a thread that is not the leader, the leader's open files show that
+//! thread, with the leader's start time.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

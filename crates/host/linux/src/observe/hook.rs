@@ -1,4 +1,4 @@
-//! What a watcher reports at once, before the next read.
+//! What a watcher reports at once, instead of at the next read.
 
 use symbiont_machine::ProgramId;
 use symbiont_topology::PuId;

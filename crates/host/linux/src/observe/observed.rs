@@ -1,4 +1,4 @@
-//! What one round of reading gives.
+//! The result of one round of reading.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How to watch, how it is done then, and why it may fail.
+//! Ways to watch: what is asked for, what is done, and why it may fail.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,31 +1,26 @@
-//! The thread that waits for reports.
+//! The thread that waits for the kernel's reports.
 //!
 //! # Problem
-//! A newborn inherits the mask that Symbiont gave its parent. Many programs
-//! ask for their mask once, when they start, to choose how many threads to
-//! make. To give the newborn the wide mask back in time, the hook has to act
-//! within the microseconds between fork and that question.
+//! A newborn inherits the mask that Symbiont gave its parent. Many programs read their mask once, as they start,
+//! to decide how many threads to make. To give the newborn its wide mask back in time, the hook has to act within
+//! the microseconds between the fork and that read.
 //!
 //! # Approach
-//! A thread of its own does nothing but wait for reports and hand them over.
-//! Where permitted it runs in a real-time class, else it would wait behind the
-//! very programs that it watches: the newborn would win the race whenever all
-//! hardware threads are busy. Where that is not permitted it asks for the shortest time slice,
-//! with which it wakes before threads that have longer ones. Its work per report is bounded, a scan is never
-//! done here, and the kernel throttles real-time threads as a last resort.
+//! A thread does nothing but wait for reports and pass them on. Where permitted it runs in a real-time class:
+//! else it would wait behind the very programs that it watches, and the newborn would win the race whenever all
+//! hardware threads are busy. Where it may not, it asks for the shortest time slice, with which it wakes before
+//! threads that have longer ones. It does a bounded amount of work for each report, and never a scan; the
+//! kernel's throttling of real-time threads is the last resort.
 //!
-//! The kernel reports every fork, exec and exit of the whole machine. While
-//! nothing is applied a newborn inherits nothing of ours, and no thread is in a
-//! hurry: reports wait for the next read of the loop ([`Haste::None`]). Where that
-//! may be late ([`Haste::Soon`]) the reader looks every [`PAUSE`], so that a
-//! storm does not overrun the buffer within a long quantum.
+//! While nothing is applied, a newborn inherits nothing of ours, and no thread is in a hurry: reports wait for
+//! the next read of the loop ([`Haste::None`]). Where that may take long ([`Haste::Soon`]), the reader looks
+//! every [`PAUSE`], so that a storm of reports does not overrun the buffer within a long quantum.
 //!
 //! # What remains
-//! A kernel without preemption (`PREEMPT_NONE`) lets a process finish its fork,
-//! exec or exit before another one gets its CPU, whatever their priorities.
-//! Measured on such a kernel with two CPUs: of children of a pinned parent that
-//! asked a millisecond after the fork, about one in 500 was too early with
-//! busy loops, and about one in 250 during a storm of forks.
+//! A kernel without preemption (`PREEMPT_NONE`) lets a process finish its fork, exec or exit before another one
+//! gets its CPU, whatever their priorities. On such a kernel with two CPUs, of the children of a pinned parent
+//! that read their mask a millisecond after the fork, about one in 500 was too early next to busy loops, and one
+//! in 250 during a storm of forks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,8 +1,7 @@
-//! Processes that were enrolled and are no more, although they live.
+//! Processes that live but are no longer enrolled.
 //!
-//! A scan finds the descendants of enrolled processes, and would find these
-//! again. They are distinguished by number and birth, and forgotten when they end,
-//! so that memory is bounded by those that live.
+//! A scan looks for the descendants of enrolled processes, and would find these again. They are remembered by
+//! number and birth until they end, so that memory is bounded by those that live.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,20 +1,18 @@
 //! How many threads of the whole machine are ready to run.
 //!
 //! # Problem
-//! A thread that slept at the last read and has hardly run since costs a read of
-//! `stat` only because it may be ready now and wait for a hardware thread: `schedstat`
-//! reports that when it next runs.
+//! Of a thread that slept at the last read and has hardly run since, `stat` has to be read for one reason only:
+//! it may now be ready and wait for a hardware thread, which `schedstat` does not show before it next runs.
 //!
 //! # Approach
-//! `/proc/loadavg` reports how many threads are ready on the whole machine
-//! (proc_loadavg(5), fourth field). If these are no more than the reader itself and
-//! the threads that were just seen ready, no other one is. One that becomes ready as
-//! another one stops, within the microseconds of a read, may be seen a read late; of a
-//! thousand threads one is often ready for a moment, so it is asked at several
-//! moments of a round, of which one is enough.
+//! `/proc/loadavg` says how many threads of the whole machine are ready (proc_loadavg(5), fourth field). If these
+//! are no more than the reader itself and the threads that were just seen ready, then no other one is. A thread
+//! that becomes ready as another one stops, within the microseconds of a read, may be seen a read late. Of a
+//! thousand threads one is often ready for a moment: so the file is read at several moments of a round, of which
+//! one is enough.
 //!
-//! Containers may show a file of their own there, which is minutes old: it is
-//! believed only where it is the kernel's.
+//! Containers may have a file of their own in that place, which is minutes old: it is believed only where it is
+//! the kernel's.
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{PROC_SUPER_MAGIC, fstatfs};

@@ -1,17 +1,14 @@
-//! Finding processes and threads by listing /proc.
+//! Finds processes and threads by listing /proc.
 //!
 //! # Problem
-//! Where the kernel does not report births, they have to be looked for in each
-//! quantum; and losses of reports have to be made good. Opening the files of
-//! all processes of a machine costs some 10 µs each.
+//! Where the kernel does not report births, they have to be looked for in each quantum; and lost reports have to
+//! be made good. To open the files of all processes of a machine costs some 10 µs each.
 //!
 //! # Approach
-//! A complete scan opens each process's `stat`. The scan of each quantum opens
-//! only those of numbers that it has not judged before: whose child a process
-//! is decides itself at its birth. All are judged anew once in a while
-//! ([`FRESH_EVERY`]), because a number may pass to another process between two
-//! scans. New threads are looked for only in processes whose number of
-//! threads is not the known one.
+//! A complete scan opens the `stat` of each process. The scan of a quantum opens only those of numbers that it
+//! has not judged yet, since descent is settled at birth. Every [`FRESH_EVERY`] scans all processes are
+//! judged anew, because a number may pass to another process between two of them. New threads are looked for only
+//! in processes whose number of threads has changed.
 
 use std::collections::{BTreeSet, HashSet};
 use std::mem::MaybeUninit;

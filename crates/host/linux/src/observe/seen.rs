@@ -1,4 +1,4 @@
-//! What a scan reads of a process.
+//! What a scan finds of one process.
 
 /// A living process as a scan saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,13 @@
-//! `/proc/PID/task/TID/stat` and `schedstat`, read without allocating.
+//! Reads `/proc/PID/task/TID/stat` and `schedstat` without allocating.
 //!
 //! # Problem
-//! Both files are read for each thread in each quantum, so parsing must cost
-//! little compared with the system call. The name in the second field of `stat` is
-//! the program's own choice and may hold spaces, parentheses and line ends.
+//! Both files are read for each thread in each quantum, so that parsing must cost little compared with the system
+//! call. The name in the second field of `stat` is the program's own choice: it may hold spaces, parentheses and
+//! line ends.
 //!
 //! # Approach
-//! Everything after the *last* closing parenthesis is numbers, whatever the
-//! name is. Only the wanted fields are parsed.
+//! Whatever the name is, behind the *last* closing parenthesis there are only numbers. Of these, only the wanted
+//! ones are parsed.
 //!
 //! # Terms and units
 //! *Tick*: the unit of times in `stat`, 1/100 s on nearly all kernels. Field

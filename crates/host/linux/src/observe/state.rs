@@ -1,4 +1,4 @@
-//! What the reader and the watcher share, under one lock.
+//! The state that the reader and the watcher share, behind one lock.
 
 use rustix::io::Errno;
 use symbiont_machine::ProgramId;

@@ -1,4 +1,4 @@
-//! The system calls that rustix does not wrap.
+//! System calls that rustix does not wrap.
 #![expect(
     unsafe_code,
     reason = "recvmmsg, sched_setscheduler and sched_setattr have no safe wrapper"

@@ -1,22 +1,27 @@
-//! Which threads are enrolled: a pure state machine over events and scans.
+//! Which threads are enrolled: a pure state machine, fed with events and scans.
 //!
 //! # Problem
-//! Events of the whole machine come in, some of them late, some twice (a scan
-//! found the thread before its event was read), and some are lost. Of all
-//! that, exactly the threads of the enrolled programs shall be kept.
+//! Events of the whole machine arrive: some late, some twice (a scan found the thread before its event was read),
+//! and some are lost. From these, exactly the threads of the enrolled programs are to be known.
 //!
 //! # Approach
-//! A process belongs to the program of the process that made it, whatever
-//! becomes of its parent. Events about others are dropped at once. A scan of
-//! /proc puts right what lost events left wrong. Each thread gets a *serial*
-//! when it is enrolled, so that files opened for it cannot be taken for those
-//! of a later thread with the same number.
+//! A process belongs to the program of the process that made it, whatever becomes of its parent.
+//!
+//! ```text
+//! fork(parent, child)   parent enrolled       → the child is enrolled in the same program, with a new serial
+//! exec(process)         enrolled              → its other threads are gone; one more exec
+//! exit(thread)          enrolled              → gone, unless it is owed by a former owner of the number
+//! any event of a process that is not enrolled → dropped
+//! scan                                        → what lost events left wrong is put right
+//! ```
+//!
+//! By its *serial*, a file that was opened for a thread is not taken for that of a later one with the same
+//! number.
 //!
 //! # Terms and units
-//! *Epoch*: how many reads there were before. *Unconfirmed*: found by a scan,
-//! its own birth may still be waiting to be read. *Owed exit*: the number was
-//! used again before the end of its former owner was reported (the kernel
-//! reports an end after it may have freed the number).
+//! *Epoch*: the number of reads so far. *Unconfirmed*: found by a scan; the report of its birth may still be
+//! unread. *Owed exit*: the number was used again before its former owner's end was reported (the kernel may free
+//! the number before it reports the end).
 //!
 //! # Properties
 //! - With no loss, exactly the living threads of all descendants are enrolled

@@ -1,4 +1,4 @@
-//! Enrols program trees and reads them, once per quantum.
+//! Enrols programs with all their descendants, and reads their threads once a quantum.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;

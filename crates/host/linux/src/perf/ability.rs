@@ -1,4 +1,4 @@
-//! What of a catalogue can be had here, and why not more.
+//! Which of a catalogue's groups can be counted here, and why not more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

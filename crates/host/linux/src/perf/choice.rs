@@ -1,4 +1,4 @@
-//! From a catalogue's groups to what this kernel is asked to count.
+//! Turns a catalogue's groups into what the kernel is asked to count.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which catalogue is for this host.
+//! Which catalogue describes this host.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
-//! Encodings by libpfm4, the library of event tables, where it is installed.
+//! Looks up events in libpfm4, the library of event tables, where it is installed.
 //!
-//! It is loaded when it is asked for first and stays loaded; nothing is linked
-//! against it. (pfm_initialize(3), pfm_get_os_event_encoding(3).)
+//! The library is loaded when it is first needed and stays loaded; nothing is linked against it
+//! (pfm_initialize(3), pfm_get_os_event_encoding(3)).
 #![expect(unsafe_code, reason = "a C library that is loaded at run time has no safe wrapper")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

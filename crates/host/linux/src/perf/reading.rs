@@ -1,4 +1,4 @@
-//! What a group's read says.
+//! What reading a group's counts gives.
 
 use std::sync::Arc;
 use std::time::Duration;

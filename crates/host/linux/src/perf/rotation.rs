@@ -1,6 +1,6 @@
-//! Which threads are counted in a quantum, when descriptors do not suffice for all.
+//! Which threads are counted in a quantum, where descriptors do not suffice for all.
 //!
-//! Pure: threads are known by any key, time is counted in quanta.
+//! Pure: threads are distinguished by any key, and time is counted in quanta.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! What to count.
+//! An event as the kernel is asked to count it.
 
 use std::sync::Arc;
 

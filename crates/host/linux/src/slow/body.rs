@@ -1,4 +1,4 @@
-//! What a slowing process does.
+//! The loop of a process that slows a CPU down.
 
 use std::time::{Duration, Instant};
 

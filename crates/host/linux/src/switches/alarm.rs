@@ -1,4 +1,4 @@
-//! Reports when a program's number of ready threads crosses a threshold.
+//! Rings when a program's number of ready threads crosses a threshold.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

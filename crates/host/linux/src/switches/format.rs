@@ -1,4 +1,4 @@
-//! What tracepoints' records look like.
+//! The layout of tracepoint records.
 
 use symbiont_machine::Timestamp;
 

@@ -1,4 +1,4 @@
-//! The thread that reads.
+//! The thread that reads tracepoint records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

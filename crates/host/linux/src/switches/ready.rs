@@ -1,4 +1,4 @@
-//! From events to which threads are ready, and for how long they were.
+//! From events to the threads that are ready, and how long they were.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The records of one hardware thread.
+//! The ring buffer of one hardware thread.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;

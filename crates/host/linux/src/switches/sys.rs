@@ -1,5 +1,5 @@
-//! perf_event_open(2) for tracepoints of a whole hardware thread, its controls,
-//! and the buffer that the kernel writes to.
+//! perf_event_open(2) for the tracepoints of a whole hardware thread, its controls, and the buffer to which the
+//! kernel writes.
 #![expect(unsafe_code, reason = "perf_event_open, its ioctls and its buffer have no safe wrapper")]
 
 use std::ffi::CStr;

@@ -70,7 +70,11 @@ pub fn play(mut arguments: impl Iterator<Item = String>) {
         std::thread::spawn(|| std::thread::sleep(TIMEOUT));
     }
     let keep: Vec<_> = options.keep.iter().map(AsFd::as_fd).collect();
-    let say = |line: &str| eprintln!("launch: {line}");
+    let say = |line: &str| {
+        if !line.is_empty() {
+            eprintln!("launch: {line}");
+        }
+    };
     if role == "@run" {
         let command = Command::new(arguments).expect("a command");
         let notify = |notice: Notice<'_>| say(&notice.to_string());

@@ -4,10 +4,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use symbiont_linux::observe::{
-    Birth, BirthHook, Choice, Counted, Exec, Haste, Method, WatchOptions, Watcher, census,
+    Birth, BirthHook, Choice, Exec, Haste, Method, WatchOptions, Watcher,
 };
 use symbiont_machine::Ability;
 
+use crate::census::{Counted, census};
 use crate::support::{
     PROGRAM, RecordingHook, Running, by_both_methods, reporting, scanning, until,
 };

@@ -1,6 +1,6 @@
 //! A node as jobs are put on it, and the job for which it is kept.
 
-use crate::{Job, Node, Program};
+use crate::{Job, Node, ProgramNumber};
 
 /// A node with the jobs that run there, and those that were put there.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(super) struct OpenNode<'a> {
     /// When each of its jobs ends by its limit, and the slots that it takes.
     ends: Vec<(f64, usize)>,
     /// The programs of its jobs, sorted, so that equal sets are predicted once.
-    pub running: Vec<Program>,
+    pub running: Vec<ProgramNumber>,
     /// The number of this set of programs.
     pub set: usize,
     reservation: Option<Reservation>,
@@ -29,7 +29,7 @@ struct Reservation {
 
 impl<'a> OpenNode<'a> {
     pub fn new(node: &'a Node) -> Self {
-        let mut running: Vec<Program> = node.running.iter().map(|job| job.program).collect();
+        let mut running: Vec<ProgramNumber> = node.running.iter().map(|job| job.program).collect();
         running.sort_unstable();
         Self {
             name: &node.name,

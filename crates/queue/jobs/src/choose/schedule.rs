@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Admits;
 use super::open_node::OpenNode;
 use crate::predict::finite;
-use crate::{Choice, Job, Node, Predict, Program, Reason, Release};
+use crate::{Choice, Job, Node, Predict, ProgramNumber, Reason, Release};
 
 /// Nodes, the jobs that were put on them, and the costs that were predicted so far.
 pub(super) struct Schedule<'a, P> {
@@ -15,11 +15,11 @@ pub(super) struct Schedule<'a, P> {
     predict: &'a P,
     admits: Option<&'a Admits<'a>>,
     /// Sets of running programs, numbered.
-    sets: HashMap<Vec<Program>, usize>,
+    sets: HashMap<Vec<ProgramNumber>, usize>,
     /// Costs, by set and program.
-    costs: HashMap<(usize, Program), f64>,
-    composition: Vec<(Program, usize)>,
-    averages: HashMap<Program, f64>,
+    costs: HashMap<(usize, ProgramNumber), f64>,
+    composition: Vec<(ProgramNumber, usize)>,
+    averages: HashMap<ProgramNumber, f64>,
     choice: Choice,
 }
 
@@ -123,13 +123,13 @@ impl<'a, P: Predict> Schedule<'a, P> {
     }
 
     /// From now on costs are relative to those next to the jobs of this window.
-    pub(super) fn set_window(&mut self, composition: &[(Program, usize)]) {
+    pub(super) fn set_window(&mut self, composition: &[(ProgramNumber, usize)]) {
         self.composition = composition.to_vec();
         self.averages.clear();
     }
 
     /// What a job of a program costs on a node beyond what it costs next to average jobs.
-    pub(super) fn relative_cost(&mut self, program: Program, node: usize) -> f64 {
+    pub(super) fn relative_cost(&mut self, program: ProgramNumber, node: usize) -> f64 {
         let co_runners = self.nodes.get(node).map_or(0, |node| node.running.len());
         if co_runners == 0 {
             return 0.0;
@@ -137,7 +137,7 @@ impl<'a, P: Predict> Schedule<'a, P> {
         self.cost(program, node) - self.average(program) * co_runners as f64
     }
 
-    fn average(&mut self, program: Program) -> f64 {
+    fn average(&mut self, program: ProgramNumber) -> f64 {
         if let Some(average) = self.averages.get(&program) {
             return *average;
         }
@@ -151,7 +151,7 @@ impl<'a, P: Predict> Schedule<'a, P> {
         average
     }
 
-    fn cost(&mut self, program: Program, node: usize) -> f64 {
+    fn cost(&mut self, program: ProgramNumber, node: usize) -> f64 {
         let Some(node) = self.nodes.get(node) else { return 0.0 };
         let predicted = || joining(self.predict, program, &node.running);
         *self.costs.entry((node.set, program)).or_insert_with(predicted)
@@ -183,7 +183,7 @@ impl<'a, P: Predict> Schedule<'a, P> {
 }
 
 /// The number of a set of programs.
-fn number(sets: &mut HashMap<Vec<Program>, usize>, running: &[Program]) -> usize {
+fn number(sets: &mut HashMap<Vec<ProgramNumber>, usize>, running: &[ProgramNumber]) -> usize {
     if let Some(&number) = sets.get(running) {
         return number;
     }
@@ -193,7 +193,7 @@ fn number(sets: &mut HashMap<Vec<Program>, usize>, running: &[Program]) -> usize
 }
 
 /// The sum of what a program suffers next to others, and of what it adds to the slowdowns of these.
-fn joining(predict: &impl Predict, program: Program, running: &[Program]) -> f64 {
+fn joining(predict: &impl Predict, program: ProgramNumber, running: &[ProgramNumber]) -> f64 {
     if running.is_empty() {
         return 0.0;
     }

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Flat, Program, Release, Running};
+use crate::{Flat, ProgramNumber, Release, Running};
 
 /// Slowdowns by a table: victim by co-runner, which add up.
 #[derive(Debug)]
 struct Table(Vec<Vec<f64>>);
 
 impl Predict for Table {
-    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
-        let of = |other: &Program| self.0[victim.0 as usize][other.0 as usize];
+    fn slowdown(&self, victim: ProgramNumber, co_runners: &[ProgramNumber]) -> f64 {
+        let of = |other: &ProgramNumber| self.0[victim.0 as usize][other.0 as usize];
         1.0 + co_runners.iter().map(of).sum::<f64>()
     }
 }
@@ -20,7 +20,7 @@ impl Predict for Table {
 fn job(id: u64, program: u32) -> Job {
     Job {
         id,
-        program: Program(program),
+        program: ProgramNumber(program),
         priority: 5,
         submitted_s: id as f64,
         slots: 1,
@@ -34,7 +34,7 @@ fn node(name: &str, slots: usize, running: &[u32]) -> Node {
 
 /// Programs and the times at which they end, by their limits.
 fn node_until(name: &str, slots: usize, running: &[(u32, f64)]) -> Node {
-    let run = |&(program, ends_s)| Running { program: Program(program), slots: 1, ends_s };
+    let run = |&(program, ends_s)| Running { program: ProgramNumber(program), slots: 1, ends_s };
     let running: Vec<_> = running.iter().map(run).collect();
     Node { name: name.to_owned(), slots, free: slots - running.len(), running }
 }
@@ -195,7 +195,7 @@ fn a_prediction_that_is_no_number_predicts_nothing() {
 struct Counting(Table, Cell<usize>);
 
 impl Predict for Counting {
-    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
+    fn slowdown(&self, victim: ProgramNumber, co_runners: &[ProgramNumber]) -> f64 {
         self.1.set(self.1.get() + 1);
         self.0.slowdown(victim, co_runners)
     }
@@ -226,7 +226,7 @@ fn jobs() -> impl Strategy<Value = Vec<Job>> {
         let numbered = jobs.into_iter().zip(1..);
         let make = |((program, priority, submitted, slots, limit), id)| {
             let (submitted_s, limit_s) = (f64::from(submitted), f64::from(limit));
-            Job { id, program: Program(program), priority, submitted_s, slots, limit_s }
+            Job { id, program: ProgramNumber(program), priority, submitted_s, slots, limit_s }
         };
         numbered.map(make).collect()
     })

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::schedule::Schedule;
-use crate::{Job, Predict, Program, Reason, Rules};
+use crate::{Job, Predict, ProgramNumber, Reason, Rules};
 
 /// Jobs of one program and size cost the same, so the first of them that fits is considered for all.
-type Group = (Program, usize);
+type Group = (ProgramNumber, usize);
 
 fn group(job: &Job) -> Group {
     (job.program, job.slots.max(1))
@@ -56,8 +56,8 @@ impl<'a> Window<'a> {
     }
 
     /// Jobs of each program in the window.
-    pub(super) fn composition(&self) -> Vec<(Program, usize)> {
-        let mut counts: BTreeMap<Program, usize> = BTreeMap::new();
+    pub(super) fn composition(&self) -> Vec<(ProgramNumber, usize)> {
+        let mut counts: BTreeMap<ProgramNumber, usize> = BTreeMap::new();
         for ((program, _), places) in &self.groups {
             *counts.entry(*program).or_default() += places.len();
         }
@@ -75,7 +75,7 @@ impl<'a> Window<'a> {
         let first_of = |places: &VecDeque<usize>| places.iter().copied().find(fits);
         let fitting =
             self.groups.iter().filter_map(|(group, places)| Some((group.0, first_of(places)?)));
-        let fitting: Vec<(Program, usize)> = fitting.collect();
+        let fitting: Vec<(ProgramNumber, usize)> = fitting.collect();
         let cost = |(program, place)| (schedule.relative_cost(program, node), place);
         let costs: Vec<(f64, usize)> = fitting.into_iter().map(cost).collect();
         let &(first_cost, first) = costs.iter().min_by_key(|(_, place)| *place)?;

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Program;
+use crate::ProgramNumber;
 
 /// The expected spread of the logarithms of equal runs' times.
 const NOISE: f64 = 0.05;
@@ -48,7 +48,7 @@ pub enum Term {
     /// The logarithm of the time of a work.
     Work(u64),
     /// An effect of one or two programs.
-    Effect(Kind, Program, Program),
+    Effect(Kind, ProgramNumber, ProgramNumber),
 }
 
 impl Term {

@@ -22,8 +22,8 @@ use symbiont_model::Model;
 use symbiont_wire::jobs::{Job, NextToJob};
 
 use super::poller::NodeAnswer;
-use super::progress::JobProgress;
 use super::requirements::{Requirements, Usable};
+use crate::progress::JobProgress;
 use crate::tracked::TrackedJobs;
 
 /// How long a node's progress with a job is remembered without a report, seconds: longer than nodes report a job after

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use symbiont_jobs::slurm::{Layout, NodeState, QueuedJob, State};
-use symbiont_jobs::{Job, Node, Numbering, Program, Running};
+use symbiont_jobs::{Job, Node, Numbering, ProgramNumber, Running};
 
 use crate::tracked::TrackedJobs;
 
@@ -115,14 +115,14 @@ impl ChoiceInput<'_> {
     }
 
     /// The number of the program of a job; one that is not known yet is average.
-    fn number(&self, job: u64, numbering: &mut Numbering) -> Program {
+    fn number(&self, job: u64, numbering: &mut Numbering) -> ProgramNumber {
         let known = self.tracked.identity(job);
         known.map_or(UNKNOWN, |identity| numbering.number(&identity.key))
     }
 }
 
 /// The number of a program that is not known.
-pub const UNKNOWN: Program = Program(u32::MAX);
+pub const UNKNOWN: ProgramNumber = ProgramNumber(u32::MAX);
 
 /// Memory that is left of each node for the jobs of one look, MB.
 #[derive(Debug, Default)]

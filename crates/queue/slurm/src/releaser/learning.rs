@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use symbiont_jobs::slurm::{QueuedJob, State};
-use symbiont_jobs::{Observations, ObservedRun, Run};
+use symbiont_jobs::{CompletedRun, Observations, ObservedRun};
 
 use super::Releaser;
 use crate::cluster::Cluster;
@@ -58,7 +58,7 @@ impl<C: Cluster> Releaser<C> {
             Ok(_) | Err(_) => return,
         };
         let stored = StoredRun { ended_s: now_s.max(0.0) as u64, work };
-        let run = Run {
+        let run = CompletedRun {
             ended_s: stored.ended_s,
             work,
             elapsed_s: ended.elapsed_s,

@@ -1,6 +1,6 @@
 //! Decisions on jobs that are released or for which a node is kept, with their reasons.
 
-use symbiont_jobs::{Basis, Job, Program, Reason, Release};
+use symbiont_jobs::{Basis, Job, ProgramNumber, Reason, Release};
 
 use super::Releaser;
 use super::capacity::UNKNOWN;
@@ -18,7 +18,7 @@ impl<C> Releaser<C> {
     ) -> Decision {
         let Predictor { numbering, combined, .. } = predictor;
         let names = self.jobs.names();
-        let name = |program: &Program| {
+        let name = |program: &ProgramNumber| {
             let key = numbering.key(*program);
             key.and_then(|key| names.get(key)).map_or("another program", |name| name).to_owned()
         };

@@ -86,7 +86,7 @@ fn what_earlier_jobs_have_shown_decides_and_is_given_as_the_reason() {
     {
         let co_runners = vec![(key(other), 1.0)];
         let (work, error_s) = (1, 0.0);
-        let run = Run { ended_s: at, work, elapsed_s, error_s, cpu_s: None, co_runners };
+        let run = CompletedRun { ended_s: at, work, elapsed_s, error_s, cpu_s: None, co_runners };
         known.add_run(&key(name), name, run);
     }
     let mut cluster = Fake {

@@ -21,7 +21,7 @@ use symbiont_control::Controller;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_machine::Machine;
 use symbiont_model::{
-    Coefficients, Components, Depth, Model, SmtMode, Throttling, Trained, Training,
+    Coefficients, Components, Depth, Model, SmtMode, Throttling, TrainedMode, Training,
 };
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::{Models, Policy, Settings, SymbioticOnline};
@@ -108,7 +108,7 @@ fn model(catalogue: &Catalogue, stack: Depth) -> Model {
     let world = World { noise: 0.02, ..World::new(20, 3, law, 1) };
     let trained = |mode: SmtMode| {
         let groups = world.some_groups(mode.threads(), 100, 2);
-        Trained {
+        TrainedMode {
             fit: fit(mode, &world.observe(&groups, 3, 3)).unwrap(),
             throttling: Some(Throttling { weights: vec![1.1; components.len()], error: 0.0 }),
             scores: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BenchOptions, BenchRecord, Comparison, Run, WORKLOAD, decisions, rows};
+use super::{BenchCell, BenchOptions, BenchRecord, Comparison, WORKLOAD, decisions, rows};
 use crate::harness::Machine;
 use symbiont_campaign::{Decision, Error, FinishedRunOf, Metric, Rows};
 use symbiont_report::metrics;
@@ -112,8 +112,8 @@ fn contenders(options: &BenchOptions, done: &Runs<'_>, rows: &Rows) -> Result<Ta
 
 /// The runs of a contender.
 fn together<'d>(done: &'d Runs<'_>, of: &'d str) -> impl Iterator<Item = &'d BenchRecord> {
-    done.iter().filter_map(move |done| match &done.run {
-        Run::Together { contender, .. } if contender == of => Some(&done.record),
+    done.iter().filter_map(move |done| match &done.run.cell {
+        BenchCell::Together(contender) if contender == of => Some(&done.record),
         _ => None,
     })
 }
@@ -136,7 +136,9 @@ fn jitter(options: &BenchOptions, done: &Runs<'_>, of: &str) -> Option<f64> {
 fn alone<'d>(done: &'d Runs<'_>) -> BTreeMap<&'d str, Vec<f64>> {
     let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for done in done {
-        if let (Run::Alone { command, .. }, Some(time)) = (&done.run, done.record.seconds.first()) {
+        if let (BenchCell::Alone(command), Some(time)) =
+            (&done.run.cell, done.record.seconds.first())
+        {
             times.entry(command).or_default().push(*time);
         }
     }

@@ -1,11 +1,12 @@
 //! Tests of comparisons by simulated trials and by stand-ins for programs.
 
 use proptest::prelude::*;
-use rand::Rng;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
 use tempfile::TempDir;
 
 use super::*;
-use crate::harness::stand_in::script;
+use crate::worlds::scripts::script;
 
 const ROUNDS: Repeats = Repeats { least: 4, most: 16, narrow: 0.02 };
 
@@ -49,9 +50,9 @@ impl Trial<'_> {
             for run in runs {
                 let mut time =
                     |seconds: f64| seconds * (1.0 + self.noise * (rng.random_range(-1.0..1.0_f64)));
-                let seconds = match &run {
-                    Run::Alone { .. } => vec![time(1.0)],
-                    Run::Together { contender, .. } => {
+                let seconds = match &run.cell {
+                    BenchCell::Alone(_) => vec![time(1.0)],
+                    BenchCell::Together(contender) => {
                         let slowed = if contender == "stay" { 1.5 } else { 1.5 * self.factor };
                         vec![time(slowed), time(slowed)]
                     }

@@ -81,7 +81,7 @@ impl Daemon {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::stand_in::script;
+    use crate::worlds::scripts::script;
 
     #[test]
     fn nothing_is_measured_without_a_daemon() {

@@ -22,14 +22,14 @@ pub struct Evaluation {
     /// Each kernel, and its time alone.
     pub alone: Vec<(Kernel, Estimate)>,
     /// Each pair in each grouping.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<OpenmpCell>,
     /// Mean over all pairs of completion under the baseline over that under the policy, by grouping.
     pub completion: Vec<(Grouping, Estimate)>,
 }
 
 /// Two kernels in both orders in one grouping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct OpenmpCell {
     /// The kernels.
     pub kernels: [String; 2],
     /// In whose sessions.
@@ -83,7 +83,7 @@ pub(super) fn evaluate(
             let model = model(cpus, [a.1, b.1]);
             tooks.entry(grouping).or_default().push([stay, phases]);
             let (kernels, spent) = (kernels.clone(), both.each_ref().map(|runs| spent(runs)));
-            cells.push(Cell { kernels, grouping, compared, spent, model });
+            cells.push(OpenmpCell { kernels, grouping, compared, spent, model });
         }
     }
     let completion = tooks.into_iter().map(|(grouping, pairs)| Ok((grouping, over_pairs(&pairs)?)));

@@ -1,6 +1,6 @@
 //! From figures to a report.
 
-use super::evaluate::{Cell, Evaluation};
+use super::evaluate::{Evaluation, OpenmpCell};
 use super::kernels::Kernel;
 use crate::harness::{Check, Verdict};
 use crate::phases::Grouping;
@@ -36,14 +36,14 @@ pub(super) fn page(evaluation: &Evaluation) -> Report {
     report
 }
 
-fn of(evaluation: &Evaluation, grouping: Grouping) -> impl Iterator<Item = &Cell> {
+fn of(evaluation: &Evaluation, grouping: Grouping) -> impl Iterator<Item = &OpenmpCell> {
     evaluation.cells.iter().filter(move |cell| cell.grouping == grouping)
 }
 
 fn mean_over(
     evaluation: &Evaluation,
     grouping: Grouping,
-    figure: impl Fn(&Cell) -> f64,
+    figure: impl Fn(&OpenmpCell) -> f64,
 ) -> Option<f64> {
     mean(&of(evaluation, grouping).map(figure).collect::<Vec<f64>>())
 }
@@ -53,7 +53,7 @@ fn matrix(evaluation: &Evaluation, grouping: Grouping) -> Plot {
     let names: Vec<String> =
         evaluation.alone.iter().map(|(kernel, _)| kernel.name.clone()).collect();
     let find = |row: &String, column: &String| {
-        let is = |cell: &&Cell| cell.kernels[0] == *column && cell.kernels[1] == *row;
+        let is = |cell: &&OpenmpCell| cell.kernels[0] == *column && cell.kernels[1] == *row;
         of(evaluation, grouping).find(is).map(|cell| cell.compared.completion)
     };
     let row = |row: &String| names.iter().map(|column| find(row, column)).collect();
@@ -126,7 +126,7 @@ fn summary(evaluation: &Evaluation, groupings: &[Grouping]) -> Table {
     ];
     let mut table = Table::new("summary", "Tables 6 and 7 next to ours", columns);
     for &grouping in groupings {
-        let over = |figure: &dyn Fn(&Cell) -> f64| mean_over(evaluation, grouping, figure);
+        let over = |figure: &dyn Fn(&OpenmpCell) -> f64| mean_over(evaluation, grouping, figure);
         let mut row = vec![format!("here, {}", grouping.name()).into()];
         row.push(completion(evaluation, grouping).into());
         for policy in [0, 1] {
@@ -167,7 +167,7 @@ fn completion(evaluation: &Evaluation, grouping: Grouping) -> Option<Estimate> {
 }
 
 /// Why a pair is slower, by where its time went.
-fn why(cell: &Cell) -> &'static str {
+fn why(cell: &OpenmpCell) -> &'static str {
     let [stay, phases] = cell.spent;
     let lost = cell.compared.completion.value.recip() - 1.0;
     if phases.cpu_s / stay.cpu_s - 1.0 > lost / 2.0 {
@@ -183,7 +183,7 @@ fn why(cell: &Cell) -> &'static str {
 /// A time alone that makes a difference.
 const NOTABLE_S: f64 = 0.05;
 
-fn is_slower(cell: &&Cell) -> bool {
+fn is_slower(cell: &&OpenmpCell) -> bool {
     cell.compared.completion.high().is_some_and(|high| high < 1.0)
 }
 

@@ -7,8 +7,9 @@ use super::campaign::in_order;
 use super::kernels::{Kernel, Outcome};
 use super::record::{OpenmpRecord, TimeSpent};
 use super::*;
-use crate::harness::{Programs, stand_in::script};
+use crate::harness::Programs;
 use crate::phases::Grouping;
+use crate::worlds::scripts::script;
 
 fn compiler() -> Option<PathBuf> {
     let found = Command::new("cc").arg("--version").output().is_ok_and(|o| o.status.success());

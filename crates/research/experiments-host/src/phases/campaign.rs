@@ -12,7 +12,7 @@ use symbiont_synth::calibrate::Rate;
 use super::command::{self, SynthArguments};
 use super::evaluate::{evaluate, serial_gains};
 use super::page;
-use super::plan::{self, Part, PhasesSize, Run, RunKind, SyntheticProgram};
+use super::plan::{self, Part, PhasesRun, PhasesSize, RunKind, SyntheticProgram};
 use super::prediction::Cpus;
 use super::real::{self, Prepare};
 use super::record::{self, PhasesRecord};
@@ -160,8 +160,8 @@ pub fn carry_out(options: &PhasesOptions, progress: &mut dyn Progress) -> Result
 }
 
 /// The records of the rounds that are complete.
-fn whole_rounds(plan: &[Run], finished: Vec<PhasesRecord>) -> Vec<PhasesRecord> {
-    let of = |run: &Run| (run.part, run.round);
+fn whole_rounds(plan: &[PhasesRun], finished: Vec<PhasesRecord>) -> Vec<PhasesRecord> {
+    let of = |run: &PhasesRun| (run.part, run.round);
     let planned = |round| plan.iter().filter(|run| of(run) == round).count();
     let there = |round| finished.iter().filter(|record| of(&record.run) == round).count();
     let whole: Vec<bool> = finished
@@ -182,7 +182,7 @@ fn began_late(error: &Error) -> bool {
 struct Phases<'a> {
     options: &'a PhasesOptions,
     site: &'a Site,
-    plan: &'a [Run],
+    plan: &'a [PhasesRun],
     rate: Rate,
     work: &'a Result<real::Work, String>,
     slow: SlowedCpus,
@@ -194,20 +194,20 @@ struct Phases<'a> {
 }
 
 impl Experiment for Phases<'_> {
-    type Run = Run;
+    type Run = PhasesRun;
     type Record = PhasesRecord;
 
     fn name(&self) -> String {
         "phases".to_owned()
     }
 
-    fn basis(&self, _: &Run) -> String {
+    fn basis(&self, _: &PhasesRun) -> String {
         let PhasesOptions { phase, slow, seed, .. } = self.options;
         let (rate, work) = (&self.rate, &self.work);
         self.site.machine.basis(&[&format!("{seed} {phase:?} {slow:?} {rate:?} {work:?}")])
     }
 
-    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<PhasesRun> {
         let size = &self.options.size;
         let gains = || {
             let records: Vec<PhasesRecord> = done.iter().map(|done| done.record.clone()).collect();
@@ -218,7 +218,7 @@ impl Experiment for Phases<'_> {
         let headline = done.iter().map(|done| &done.run).filter(|run| run.part == Part::Headline);
         let measured = headline.map(|run| run.round + 1).max().unwrap_or(0);
         let rounds = repeats.wanted(measured, decided);
-        let is_next = |run: &&Run| match run.part {
+        let is_next = |run: &&PhasesRun| match run.part {
             Part::Headline => (measured..rounds).contains(&run.round),
             // Once all of the first headline rounds are there, these are too.
             Part::Matrix | Part::Real => done.is_empty(),
@@ -226,7 +226,7 @@ impl Experiment for Phases<'_> {
         self.plan.iter().filter(is_next).cloned().collect()
     }
 
-    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<PhasesRecord, Error> {
+    fn carry_out(&self, run: &PhasesRun, stop: &AtomicBool) -> Result<PhasesRecord, Error> {
         let cancelled = || stop.load(Ordering::Relaxed);
         let mut at_last = 0;
         let record = loop {
@@ -249,7 +249,7 @@ impl Experiment for Phases<'_> {
         Ok(record)
     }
 
-    fn cost(&self, run: &Run) -> Duration {
+    fn cost(&self, run: &PhasesRun) -> Duration {
         plan::estimate([run])
     }
 
@@ -259,7 +259,11 @@ impl Experiment for Phases<'_> {
 }
 
 impl Phases<'_> {
-    fn measure(&self, run: &Run, cancelled: &dyn Fn() -> bool) -> Result<PhasesRecord, Error> {
+    fn measure(
+        &self,
+        run: &PhasesRun,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<PhasesRecord, Error> {
         let options = self.options;
         let scratch = harness::scratch(&self.site.folder)?;
         let file = |name: &str| scratch.path().join(name);

@@ -240,7 +240,7 @@ impl RunKind {
 
 /// One run of a campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct PhasesRun {
     /// Of which part.
     pub part: Part,
     /// In which round, from 0.
@@ -251,7 +251,7 @@ pub struct Run {
     pub what: RunKind,
 }
 
-impl Run {
+impl PhasesRun {
     /// A name that no other run of the campaign has, fit for a folder.
     #[must_use]
     pub fn id(&self) -> String {
@@ -267,7 +267,7 @@ impl Run {
     }
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for PhasesRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.what {
             RunKind::Alone { program } => write!(f, "{} alone", program.ratio),
@@ -284,7 +284,7 @@ impl fmt::Display for Run {
 
 /// All runs of a campaign in the order in which they are to be carried out.
 #[must_use]
-pub fn plan(size: &PhasesSize, seed: u64) -> Vec<Run> {
+pub fn plan(size: &PhasesSize, seed: u64) -> Vec<PhasesRun> {
     let mut rng = Pcg64::seed_from_u64(seed);
     let mut runs = Vec::new();
     let headline = [Ratio::PARALLEL, Ratio::SERIAL];
@@ -311,8 +311,8 @@ pub fn plan(size: &PhasesSize, seed: u64) -> Vec<Run> {
 
 /// About how long runs take, one after the other.
 #[must_use]
-pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Duration {
-    let with_others = |run: &Run| match run.what {
+pub fn estimate<'a>(runs: impl IntoIterator<Item = &'a PhasesRun>) -> Duration {
+    let with_others = |run: &PhasesRun| match run.what {
         // Fixed work co-running with others: by the model, at most half as long again.
         RunKind::RealTogether { .. } => run.time * 3 / 2 + AROUND,
         _ => run.time + AROUND,
@@ -326,21 +326,21 @@ fn one_round(
     cells: &[(Ratio, Ratio)],
     groupings: &[Grouping],
     rng: &mut Pcg64,
-) -> Vec<Run> {
+) -> Vec<PhasesRun> {
     let mut runs = Vec::new();
     // Seeds stay below 2⁵³, so that any reader of JSON gets them right.
     let mut program =
         |ratio: Ratio| SyntheticProgram { ratio, seed: u64::from(rng.random::<u32>()) };
     for &ratio in ratios {
         let what = RunKind::Alone { program: program(ratio) };
-        runs.push(Run { part, round, time, what });
+        runs.push(PhasesRun { part, round, time, what });
     }
     for &(a, b) in cells {
         let programs = [program(a), program(b)];
         for policy in POLICIES {
             for &grouping in groupings {
                 let what = RunKind::Together { programs, policy: policy.to_owned(), grouping };
-                runs.push(Run { part, round, time, what });
+                runs.push(PhasesRun { part, round, time, what });
             }
         }
     }
@@ -348,7 +348,7 @@ fn one_round(
     runs
 }
 
-fn real_round(round: u32, time: Duration, rng: &mut Pcg64) -> Vec<Run> {
+fn real_round(round: u32, time: Duration, rng: &mut Pcg64) -> Vec<PhasesRun> {
     let mut whats = vec![RunKind::RealAlone];
     for policy in POLICIES {
         whats.extend(
@@ -357,7 +357,7 @@ fn real_round(round: u32, time: Duration, rng: &mut Pcg64) -> Vec<Run> {
         );
     }
     whats.shuffle(rng);
-    whats.into_iter().map(|what| Run { part: Part::Real, round, time, what }).collect()
+    whats.into_iter().map(|what| PhasesRun { part: Part::Real, round, time, what }).collect()
 }
 
 #[cfg(test)]
@@ -370,7 +370,7 @@ mod tests {
     fn a_round_holds_each_run_once() {
         let size = PhasesSize::full();
         let runs = plan(&size, 1);
-        let ids: BTreeSet<String> = runs.iter().map(Run::id).collect();
+        let ids: BTreeSet<String> = runs.iter().map(PhasesRun::id).collect();
         assert_eq!(ids.len(), runs.len());
         let of_round = |part, round| {
             runs.iter().filter(move |run| run.part == part && run.round == round).count()

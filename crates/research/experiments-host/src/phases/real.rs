@@ -32,8 +32,6 @@
 //! - A missing program leaves the part out
 //!   (`without_real_programs_their_part_is_left_out`).
 
-use serde::{Deserialize, Serialize};
-
 mod evaluate;
 mod run;
 
@@ -43,12 +41,3 @@ pub use run::{Tools, csv};
 
 /// What the serial program says where it was to begin before it was ready.
 pub(super) const LATE: &str = "was ready too late";
-
-/// What the serial program reported of its work.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Timed {
-    /// Time that the work took, in seconds.
-    pub seconds: f64,
-    /// The last digest, in hexadecimal digits.
-    pub digest: String,
-}

@@ -3,15 +3,23 @@
 use serde::{Deserialize, Serialize};
 use symbiont_synth::Report;
 
-use super::plan::Run;
-use super::real::Timed;
+use super::plan::PhasesRun;
 use crate::harness::ManagerFigures;
+
+/// What the serial program reported of its work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timed {
+    /// Time that the work took, in seconds.
+    pub seconds: f64,
+    /// The last digest, in hexadecimal digits.
+    pub digest: String,
+}
 
 /// One finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhasesRecord {
     /// The run.
-    pub run: Run,
+    pub run: PhasesRun,
     /// Seconds that it took, with everything around it.
     pub wall_s: f64,
     /// What the programs reported, in the order of the run.

@@ -7,7 +7,8 @@ use symbiont_synth::{Ratio, Report};
 
 use super::plan::{BASELINE, TRIED};
 use super::*;
-use crate::harness::{Programs, Verdict, stand_in::script};
+use crate::harness::{Programs, Verdict};
+use crate::worlds::scripts::script;
 use symbiont_campaign::{Error, Progress};
 use symbiont_report;
 
@@ -74,7 +75,7 @@ fn records_by_round(of: impl Fn(u32, &str, Grouping, Ratio, Ratio) -> f64) -> Ve
                 let progress = run.what.managed().map_or(1.0, |(policy, grouping)| {
                     of(run.round, policy, grouping, Ratio::SERIAL, Ratio::PARALLEL)
                 });
-                real::Timed { seconds: 2.0 / progress, digest: "d1".to_owned() }
+                record::Timed { seconds: 2.0 / progress, digest: "d1".to_owned() }
             });
             PhasesRecord { run, wall_s: 1.5, programs, real, managed: None }
         })

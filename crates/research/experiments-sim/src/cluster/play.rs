@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use symbiont_jobs::{Job, Node, Predict, Program};
+use symbiont_jobs::{Job, Node, Predict, ProgramNumber};
 
 use super::order::{Moment, Scheduler};
 use super::{PairTable, QueuedJob};
@@ -26,7 +26,7 @@ pub struct Cluster<'t> {
 struct Running {
     /// Its place in the workload.
     job: usize,
-    program: Program,
+    program: ProgramNumber,
     slots: usize,
     started_s: f64,
     requested_s: f64,
@@ -133,7 +133,7 @@ impl<'r> Run<'r> {
         }
         let job = |&at: &usize| Job {
             id: at as u64,
-            program: Program(self.workload[at].program),
+            program: ProgramNumber(self.workload[at].program),
             priority: 0,
             submitted_s: self.workload[at].submitted_s,
             slots: self.workload[at].slots.clamp(1, SLOTS),

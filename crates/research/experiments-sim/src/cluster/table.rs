@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
-use symbiont_jobs::{Predict, Program};
+use symbiont_jobs::{Predict, ProgramNumber};
 use symbiont_profile::Profile;
 use symbiont_sim_fast::PrepareError;
 use symbiont_sim_fast::description::Description;
@@ -85,7 +85,7 @@ impl PairTable {
 
     /// Slowdown of a program next to another, or alone; 1 for one that it does not know.
     #[must_use]
-    pub fn slowdown_of(&self, victim: Program, co_runner: Option<Program>) -> f64 {
+    pub fn slowdown_of(&self, victim: ProgramNumber, co_runner: Option<ProgramNumber>) -> f64 {
         let [victim, other] =
             [Some(victim), co_runner].map(|program| program.map(|it| it.0 as usize));
         let known = victim.zip(other).filter(|&(a, b)| a.max(b) < self.programs);
@@ -109,7 +109,7 @@ impl PairTable {
 }
 
 impl Predict for PairTable {
-    fn slowdown(&self, victim: Program, co_runners: &[Program]) -> f64 {
+    fn slowdown(&self, victim: ProgramNumber, co_runners: &[ProgramNumber]) -> f64 {
         self.slowdown_of(victim, co_runners.first().copied())
     }
 }

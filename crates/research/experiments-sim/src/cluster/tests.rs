@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use symbiont_jobs::{Flat, Program, Rules};
+use symbiont_jobs::{Flat, ProgramNumber, Rules};
 
 use super::*;
 
@@ -83,7 +83,7 @@ fn a_shuffled_table_is_that_of_other_programs() {
     let table = PairTable::new(&rows).unwrap();
     let shuffled = table.shuffled(1);
     let own = |table: &PairTable| -> Vec<f64> {
-        (0..6).map(|at| table.slowdown_of(Program(at), Some(Program(at)))).collect()
+        (0..6).map(|at| table.slowdown_of(ProgramNumber(at), Some(ProgramNumber(at)))).collect()
     };
     assert_ne!(own(&table), own(&shuffled));
     let sorted = |mut values: Vec<f64>| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use symbiont_policy::Variant;
 
-use super::plan::{BEST, Contender, Part, Run, Start};
+use super::plan::{BEST, Contender, HyschedRun, Part, Start};
 use super::play::{HyschedRecord, PairStp};
 use super::watch::Alone;
 use symbiont_campaign::{FinishedRun, Row, Rows};
@@ -13,7 +13,7 @@ use symbiont_report::stats::{Estimate, mean_estimate, over_rounds};
 /// Seed of the bootstrap.
 const SEED: u64 = 1;
 
-type Runs<'r> = &'r [FinishedRun<Run, HyschedRecord>];
+type Runs<'r> = &'r [FinishedRun<HyschedRun, HyschedRecord>];
 
 /// Do programs of different categories suit each other better?
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Premise {
 /// Rows of all runs that ended, for comparisons.
 #[must_use]
 pub fn rows(finished: Runs<'_>) -> Rows {
-    let row = |FinishedRun { run, record }: &FinishedRun<Run, HyschedRecord>| {
+    let row = |FinishedRun { run, record }: &FinishedRun<HyschedRun, HyschedRecord>| {
         Some(Row {
             workload: run.workload(),
             programs: run.scene.programs.clone(),
@@ -118,7 +118,7 @@ pub fn finding(finished: Runs<'_>, contender: Contender, name: &str) -> Option<E
 fn mixes(
     finished: Runs<'_>,
     contender: Contender,
-) -> impl Iterator<Item = &FinishedRun<Run, HyschedRecord>> {
+) -> impl Iterator<Item = &FinishedRun<HyschedRun, HyschedRecord>> {
     finished.iter().filter(move |it| {
         it.run.scene.part == Part::Mix
             && it.run.contender == contender

@@ -10,10 +10,10 @@ use symbiont_matching::{Request, group};
 use symbiont_policy::{Fixed, Hysched, Policy, Settings, Together, Variant, find};
 use symbiont_profile::Profile;
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
-use symbiont_sim_fast::program::{Program, Shape};
+use symbiont_sim_fast::program::{Shape, SimProgram};
 use symbiont_topology::CpuSet;
 
-use super::plan::{Contender, Part, Run, Size, Start};
+use super::plan::{Contender, HyschedRun, HyschedSize, Part, Start};
 use super::watch::{self, Alone, Pairs};
 use crate::mixes::{derived_seed, with_target};
 use crate::{RunOutcome, Runner, Setup, Shuffled, SimulateError};
@@ -59,7 +59,7 @@ impl PairStp {
     }
 
     /// Of finished runs of pairs.
-    pub fn of_runs(finished: &[FinishedRun<Run, HyschedRecord>]) -> Self {
+    pub fn of_runs(finished: &[FinishedRun<HyschedRun, HyschedRecord>]) -> Self {
         let mut all = Self::default();
         for FinishedRun { run, record } in finished {
             if let (Part::Pair, [one, other], Some(stp)) =
@@ -95,7 +95,7 @@ impl PairStp {
 pub(super) struct Player<'a, 'p> {
     pub builder: &'a TableBuilder<'p>,
     pub profiles: &'p BTreeMap<String, Profile>,
-    pub size: &'a Size,
+    pub size: &'a HyschedSize,
     pub seed: u64,
     /// Instructions by program that set the targets, as far as they are known.
     targets: Mutex<BTreeMap<String, u64>>,
@@ -105,13 +105,13 @@ impl<'a, 'p> Player<'a, 'p> {
     pub fn new(
         builder: &'a TableBuilder<'p>,
         profiles: &'p BTreeMap<String, Profile>,
-        size: &'a Size,
+        size: &'a HyschedSize,
         seed: u64,
     ) -> Self {
         Self { builder, profiles, size, seed, targets: Mutex::default() }
     }
 
-    pub fn play(&self, run: &Run) -> Result<HyschedRecord, SimulateError> {
+    pub fn play(&self, run: &HyschedRun) -> Result<HyschedRecord, SimulateError> {
         let setup = self.setup(run);
         let alone = run.scene.part == Part::Alone;
         let signals: Signals = if alone { categories() } else { Signals::new() };
@@ -146,7 +146,7 @@ impl<'a, 'p> Player<'a, 'p> {
         })
     }
 
-    fn setup(&self, run: &Run) -> Setup {
+    fn setup(&self, run: &HyschedRun) -> Setup {
         let cores = self.builder.description().topology.cores();
         let allowed: CpuSet =
             cores.iter().take(run.scene.cores()).flat_map(|core| core.cpus.iter()).collect();
@@ -163,16 +163,16 @@ impl<'a, 'p> Player<'a, 'p> {
         }
     }
 
-    fn program(&self, name: &str) -> Result<Program<'p>, SimulateError> {
+    fn program(&self, name: &str) -> Result<SimProgram<'p>, SimulateError> {
         let profile = self.profiles.get(name);
         let profile = profile.ok_or_else(|| SimulateError::NoProfile(name.to_owned()))?;
         let program =
-            Program { name: name.to_owned(), profile, shape: Shape::Single, target: None };
+            SimProgram { name: name.to_owned(), profile, shape: Shape::Single, target: None };
         with_target(self.builder, (self.size.alone, self.seed), &self.targets, program)
     }
 }
 
-fn policy(run: &Run, seed: u64) -> Result<Box<dyn Policy>, SimulateError> {
+fn policy(run: &HyschedRun, seed: u64) -> Result<Box<dyn Policy>, SimulateError> {
     let (name, together) = match run.contender {
         Contender::Os => ("stay", None),
         Contender::Hysched(_) | Contender::Steady(_) | Contender::Shuffled(_) => ("hysched", None),
@@ -203,13 +203,13 @@ fn categories() -> Signals {
 
 /// About how long a run takes on one CPU of today: a hundredth of a millisecond for each thread and
 /// simulated millisecond.
-pub(super) fn cost(run: &Run, size: &Size) -> Duration {
+pub(super) fn cost(run: &HyschedRun, size: &HyschedSize) -> Duration {
     size.alone.mul_f64(run.scene.programs.len() as f64 * 0.01)
 }
 
 /// The same for all contenders on one start, whatever compiles it.
-fn seed_of(seed: u64, run: &Run) -> u64 {
-    let Run { scene, start, repeat, .. } = run;
+fn seed_of(seed: u64, run: &HyschedRun) -> u64 {
+    let HyschedRun { scene, start, repeat, .. } = run;
     let start = match start {
         Start::Apart => "apart",
         Start::AtOnce => "at once",
@@ -233,7 +233,7 @@ mod tests {
             name: "wk1".to_owned(),
             programs: vec!["lbm".to_owned(), "xz".to_owned()],
         };
-        let run = |repeat, contender| Run {
+        let run = |repeat, contender| HyschedRun {
             scene: scene.clone(),
             contender,
             start: Start::Apart,

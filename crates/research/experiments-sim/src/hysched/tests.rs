@@ -14,20 +14,22 @@ use symbiont_topology::Topology;
 use super::*;
 use crate::{Library, Shuffled};
 use symbiont_campaign::{FinishedRun, Metric, carry_out};
+use symbiont_report::published::navarro::TABLE_1;
 
-fn tiny() -> Size {
-    Size {
+fn tiny() -> HyschedSize {
+    HyschedSize {
         alone: Duration::from_millis(400),
         quantum: Duration::from_millis(100),
         repeats: 2,
         pair_repeats: 1,
         pinned_repeats: 2,
+        mix1_repeats: 2,
         mixes: 1,
-        ..Size::synthetic()
+        ..HyschedSize::synthetic()
     }
 }
 
-fn finished(folder: &Path, size: &Size) -> Vec<FinishedRun<Run, HyschedRecord>> {
+fn finished(folder: &Path, size: &HyschedSize) -> Vec<FinishedRun<HyschedRun, HyschedRecord>> {
     let library = Library::open(Path::new("/nonexistent")).unwrap();
     let needed = size.needed();
     let profiles = library.load_all(needed.iter().map(String::as_str)).unwrap();
@@ -62,27 +64,39 @@ fn a_trial_has_every_part() {
 
 #[test]
 fn plans_name_each_run_once_and_compare_alike() {
-    let all = plan(&Size::synthetic(), 1);
+    let all = plan(&HyschedSize::synthetic(), 1);
     let ids: BTreeSet<String> =
         all.iter().map(|run| format!("{:?} {run}", run.scene.part)).collect();
     assert_eq!(ids.len(), all.len());
-    assert_ne!(plan(&Size::synthetic(), 2), all, "mixes are drawn by the seed");
-    let mixes: Vec<&Run> = all.iter().filter(|run| run.scene.part == Part::Mix).collect();
+    assert_ne!(plan(&HyschedSize::synthetic(), 2), all, "mixes are drawn by the seed");
+    let mixes: Vec<&HyschedRun> = all.iter().filter(|run| run.scene.part == Part::Mix).collect();
     assert!(mixes.iter().all(|run| run.scene.programs.len() == 8 && run.scene.cores() == 4));
     let pinned = all.iter().filter(|run| run.scene.part == Part::Pinned);
-    assert!(pinned.clone().all(|run| run.scene.cores() == 2) && pinned.count() == 6 * 3 * 3);
+    assert!(pinned.clone().all(|run| run.scene.cores() == 2) && pinned.count() == 6 * 5 * 3);
+    let of_mix = |name: &str| {
+        let full = plan(&HyschedSize::full(vec!["synthetic-float".to_owned()]), 1);
+        full.iter().filter(|run| run.scene.name == name).count()
+    };
+    assert_eq!([of_mix("mix1-c"), of_mix("mix1-s"), of_mix("mix2-c")], [340, 340, 100]);
 }
 
 #[test]
 fn private_resources_leave_no_gain() {
     let folder = tempfile::tempdir().unwrap();
     let runs = finished(folder.path(), &tiny());
-    let private = runs.iter().filter(|it| it.run.private).filter_map(|it| it.record.stp());
-    let stps: Vec<f64> = private.collect();
-    let most = stps.iter().copied().fold(f64::MIN, f64::max);
-    let least = stps.iter().copied().fold(f64::MAX, f64::min);
-    // Which programs share a core no longer matters; moves and the shared bandwidth remain.
-    assert!(stps.len() == 4 && most / least < 1.03, "{stps:?}");
+    let stps = |part: Part, name: &str| -> Vec<f64> {
+        let is = |run: &HyschedRun| run.private && run.scene.part == part && run.scene.name == name;
+        runs.iter().filter(|it| is(&it.run)).filter_map(|it| it.record.stp()).collect()
+    };
+    let mut scenes = vec![(Part::Mix, "wk1")];
+    scenes.extend(TABLE_1.iter().map(|mix| (Part::Pinned, mix.name)));
+    for (part, name) in scenes {
+        let stps = stps(part, name);
+        let most = stps.iter().copied().fold(f64::MIN, f64::max);
+        let least = stps.iter().copied().fold(f64::MAX, f64::min);
+        // Which programs share a core no longer matters; moves and the shared bandwidth remain.
+        assert!(stps.len() == 4 && most / least < 1.03, "{name}: {stps:?}");
+    }
 }
 
 /// Returns what it was shown, as reasons.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use symbiont_profile::Profile;
 use symbiont_sim_fast::fast::TableBuilder;
 
-use super::plan::{Contender, Run, Size, plan};
+use super::plan::{Contender, HyschedRun, HyschedSize, plan};
 use super::play::{HyschedRecord, PairStp, Player, cost};
 use symbiont_campaign::{Error, Experiment, FinishedRunOf};
 
@@ -29,7 +29,7 @@ impl<'a, 'p> Trial<'a, 'p> {
     pub fn new(
         builder: &'a TableBuilder<'p>,
         profiles: &'p BTreeMap<String, Profile>,
-        size: &'a Size,
+        size: &'a HyschedSize,
         seed: u64,
         basis: &'a (dyn Fn(&[String]) -> String + Sync),
     ) -> Self {
@@ -38,23 +38,23 @@ impl<'a, 'p> Trial<'a, 'p> {
 }
 
 impl Experiment for Trial<'_, '_> {
-    type Run = Run;
+    type Run = HyschedRun;
     type Record = HyschedRecord;
 
     fn name(&self) -> String {
         "hysched".to_owned()
     }
 
-    fn basis(&self, run: &Run) -> String {
-        let Size { alone, quantum, .. } = self.player.size;
+    fn basis(&self, run: &HyschedRun) -> String {
+        let HyschedSize { alone, quantum, .. } = self.player.size;
         let seed = self.player.seed;
         format!("{} {alone:?} {quantum:?} {seed}", (self.basis)(&run.scene.programs))
     }
 
     /// All but exact matching, then that, as it rests on the pairs.
-    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<HyschedRun> {
         let all = plan(self.player.size, self.player.seed);
-        let (matched, others): (Vec<Run>, Vec<Run>) =
+        let (matched, others): (Vec<HyschedRun>, Vec<HyschedRun>) =
             all.into_iter().partition(|run| run.contender == Contender::Matched);
         if done.is_empty() {
             return others;
@@ -63,15 +63,16 @@ impl Experiment for Trial<'_, '_> {
             return Vec::new();
         }
         let stp = PairStp::of_runs(done);
-        let pairs = |run: Run| Some(Run { pairs: stp.best(&run.scene.programs)?, ..run });
+        let pairs =
+            |run: HyschedRun| Some(HyschedRun { pairs: stp.best(&run.scene.programs)?, ..run });
         matched.into_iter().filter_map(pairs).collect()
     }
 
-    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<HyschedRecord, Error> {
+    fn carry_out(&self, run: &HyschedRun, _: &AtomicBool) -> Result<HyschedRecord, Error> {
         Ok(self.player.play(run)?)
     }
 
-    fn cost(&self, run: &Run) -> Duration {
+    fn cost(&self, run: &HyschedRun) -> Duration {
         cost(run, self.player.size)
     }
 }

@@ -14,11 +14,11 @@ use symbiont_profile::Profile;
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::{Fast, Switches, TableBuilder};
 use symbiont_sim_fast::machine::{Errors, SimMachine, SimOptions};
-use symbiont_sim_fast::program::{Alternating, Program, Shape};
+use symbiont_sim_fast::program::{Alternating, Shape, SimProgram};
 use symbiont_synth::Ratio;
 use symbiont_topology::{Core, PuId};
 
-use super::plan::{BASELINE, MACHINES, Run};
+use super::plan::{BASELINE, MACHINES, SimulatedPhasesRun};
 use crate::SimulateError;
 use symbiont_campaign::Error;
 
@@ -76,7 +76,7 @@ impl<'p> CalibratedMachine<'p> {
         let speed = |core: Option<&Core>| -> Result<f64, SimulateError> {
             let allowed = core.map(|core| core.cpus.clone());
             let program =
-                Program { name: "trial".into(), profile, shape: Shape::Single, target: None };
+                SimProgram { name: "trial".into(), profile, shape: Shape::Single, target: None };
             let options = SimOptions { allowed, errors: Errors::NONE, ..SimOptions::default() };
             let mut machine = machine_under_test.machine(vec![program], options)?;
             machine.wait(TRIAL)?;
@@ -104,7 +104,7 @@ impl<'p> CalibratedMachine<'p> {
 
     fn machine(
         &self,
-        programs: Vec<Program<'p>>,
+        programs: Vec<SimProgram<'p>>,
         options: SimOptions,
     ) -> Result<SimMachine<'p, Fast<'_, 'p>>, SimulateError> {
         let fast = self.builder.fast(Switches::default());
@@ -112,7 +112,7 @@ impl<'p> CalibratedMachine<'p> {
     }
 
     /// The synthetic benchmark, without an end.
-    fn program(&self, ratio: Ratio, cores: u32, phase: Duration) -> Program<'p> {
+    fn program(&self, ratio: Ratio, cores: u32, phase: Duration) -> SimProgram<'p> {
         let n = f64::from(cores);
         let share = ratio.parallel_share();
         let parallel = PHASES * phase.as_nanos() as f64 * share * n * self.small;
@@ -121,14 +121,14 @@ impl<'p> CalibratedMachine<'p> {
             parallel: (0.0, 2.0 * parallel),
             serial: if share > 0.0 { ratio.serial_after(1.0, n) } else { f64::INFINITY },
         });
-        Program { name: ratio.to_string(), profile: self.profile, shape, target: None }
+        SimProgram { name: ratio.to_string(), profile: self.profile, shape, target: None }
     }
 
     /// Measures for the run's time.
     ///
     /// # Errors
     /// When the machine cannot run it.
-    pub fn carry_out(&self, run: &Run) -> Result<PhasesRecord, SimulateError> {
+    pub fn carry_out(&self, run: &SimulatedPhasesRun) -> Result<PhasesRecord, SimulateError> {
         let (mut controller, quantum) = self.begin(run)?;
         let mut goes_on = |time: Duration| -> Result<(Vec<f64>, f64, Duration), SimulateError> {
             let mut now = Duration::ZERO;
@@ -158,7 +158,7 @@ impl<'p> CalibratedMachine<'p> {
     /// the run's policy, and that policy's quantum.
     fn begin(
         &self,
-        run: &Run,
+        run: &SimulatedPhasesRun,
     ) -> Result<(Controller<SimMachine<'p, Fast<'_, 'p>>>, Duration), SimulateError> {
         let contender = run.contender().unwrap_or(BASELINE);
         let mut words = contender.split_whitespace();

@@ -6,7 +6,7 @@ use symbiont_sim_fast::machine::Generation;
 use symbiont_synth::Ratio;
 
 use super::carry_out::PhasesRecord;
-use super::plan::{CORES, MACHINES, Part, Run, RunKind};
+use super::plan::{CORES, MACHINES, Part, RunKind, SimulatedPhasesRun};
 use symbiont_campaign::{Error, FinishedRun};
 use symbiont_report::metrics;
 use symbiont_report::stats::{self, Estimate, mean};
@@ -16,7 +16,7 @@ use symbiont_report::theory;
 #[derive(Debug, Clone, Copy)]
 pub struct Runs<'r> {
     /// The runs.
-    pub finished: &'r [FinishedRun<Run, PhasesRecord>],
+    pub finished: &'r [FinishedRun<SimulatedPhasesRun, PhasesRecord>],
     /// How many times as fast as the others the large core is, by machine.
     pub factors: &'r [f64],
     /// Seed of the bootstraps.
@@ -44,7 +44,7 @@ impl<'r> Runs<'r> {
         (part, machine, cores): (Part, usize, u32),
         what: &RunKind,
     ) -> Vec<&'r PhasesRecord> {
-        let is = |finished: &&FinishedRun<Run, PhasesRecord>| {
+        let is = |finished: &&FinishedRun<SimulatedPhasesRun, PhasesRecord>| {
             let run = &finished.run;
             (run.part, run.machine, run.cores) == (part, machine, cores) && run.what == *what
         };

@@ -33,7 +33,7 @@ pub fn ratios(labels: &[&str]) -> Vec<Ratio> {
 
 /// How large an experiment is. Times are simulated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Size {
+pub struct SimulatedPhasesSize {
     /// Numbers of cores of Fig. 6 and 7.
     pub cores: Vec<u32>,
     /// Runs a point.
@@ -48,7 +48,7 @@ pub struct Size {
     pub matrix_time: Duration,
 }
 
-impl Size {
+impl SimulatedPhasesSize {
     /// All of it. The paper has 50 runs a point and runs of 60 s; here runs of one seed are alike but for
     /// where threads begin, so that fewer and shorter ones decide as much.
     #[must_use]
@@ -111,7 +111,7 @@ pub enum RunKind {
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct SimulatedPhasesRun {
     /// Of which part.
     pub part: Part,
     /// On which machine, by its place in [`MACHINES`].
@@ -130,7 +130,7 @@ pub struct Run {
     pub what: RunKind,
 }
 
-impl Run {
+impl SimulatedPhasesRun {
     /// The programs.
     #[must_use]
     pub fn ratios(&self) -> Vec<Ratio> {
@@ -176,7 +176,7 @@ impl fmt::Display for RunKind {
     }
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for SimulatedPhasesRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let machine = MACHINES.get(self.machine).map_or("", |(name, _)| name);
         write!(f, "{machine}, {} cores: {}", self.cores, self.what)
@@ -185,13 +185,22 @@ impl fmt::Display for Run {
 
 /// All runs. They depend on nothing but themselves, so their order does not matter.
 #[must_use]
-pub fn plan(size: &Size, seed: u64) -> Vec<Run> {
+pub fn plan(size: &SimulatedPhasesSize, seed: u64) -> Vec<SimulatedPhasesRun> {
     let mut rng = Pcg64::seed_from_u64(seed);
     let mut runs = Vec::new();
     let mut add = |part, machine, cores, round, time, what: Vec<RunKind>| {
         // Below 2⁵³, so that any reader of JSON gets it right.
         let seed = u64::from(rng.random::<u32>());
-        let run = |what| Run { part, machine, cores, round, time, phase: PHASE, seed, what };
+        let run = |what| SimulatedPhasesRun {
+            part,
+            machine,
+            cores,
+            round,
+            time,
+            phase: PHASE,
+            seed,
+            what,
+        };
         runs.extend(what.into_iter().map(run));
     };
     for machine in 0..MACHINES.len() {

@@ -9,14 +9,14 @@ use symbiont_profile::Profile;
 use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 use symbiont_sim_fast::machine::{Errors, SimMachine, SimOptions};
-use symbiont_sim_fast::program::{Alternating, Program, Shape};
+use symbiont_sim_fast::program::{Alternating, Shape, SimProgram};
 use symbiont_synth::Ratio;
 use symbiont_topology::{CoreKind, CpuSet};
 
 use super::plan::{CORES, ratios};
 use super::{
-    CONTENDERS, CalibratedMachine, Pair, Part, PhasesRecord, Run, RunKind, Runs, SYSTEMS, Size,
-    plan, stages,
+    CONTENDERS, CalibratedMachine, Pair, Part, PhasesRecord, RunKind, Runs, SYSTEMS,
+    SimulatedPhasesRun, SimulatedPhasesSize, plan, stages,
 };
 use crate::Library;
 use crate::turns::{Story, Turns};
@@ -27,8 +27,8 @@ fn calculation() -> Profile {
     Library::default().load("synthetic-integer").unwrap()
 }
 
-fn small() -> Size {
-    Size {
+fn small() -> SimulatedPhasesSize {
+    SimulatedPhasesSize {
         cores: vec![4],
         cores_rounds: 4,
         cores_time: Duration::from_millis(500),
@@ -51,14 +51,15 @@ fn equal_seeds_give_equal_records() {
 
 #[test]
 fn contenders_meet_the_same_runs() {
-    let runs = plan(&Size::full(), 7);
+    let runs = plan(&SimulatedPhasesSize::full(), 7);
     let ids: BTreeSet<String> =
         runs.iter().map(|run| format!("{:?} {} {run}", run.part, run.round)).collect();
     assert_eq!(ids.len(), runs.len());
     // By machine and OS: 7 points × 20, and 5 rounds of 9 alone and 45 pairs.
     assert_eq!(runs.len(), 2 * 2 * (7 * 20 * 2 + 5 * (9 + 3 * 45)));
     for stay in runs.iter().filter(|run| run.contender() == Some("stay")) {
-        let same = |run: &&Run| run.seed == stay.seed && run.contender() == Some("phases");
+        let same =
+            |run: &&SimulatedPhasesRun| run.seed == stay.seed && run.contender() == Some("phases");
         let phases = runs.iter().find(same).unwrap();
         assert_eq!((phases.ratios(), phases.round), (stay.ratios(), stay.round));
     }
@@ -66,15 +67,15 @@ fn contenders_meet_the_same_runs() {
 
 #[test]
 fn the_sizes_hold_all_their_ratios() {
-    assert_eq!(Size::full().matrix_ratios.len(), 9);
-    assert_eq!(Size::quick().matrix_ratios.len(), 5);
+    assert_eq!(SimulatedPhasesSize::full().matrix_ratios.len(), 9);
+    assert_eq!(SimulatedPhasesSize::quick().matrix_ratios.len(), 5);
 }
 
 #[test]
 fn serial_phases_first_gain_on_eight_simulated_cores() {
     let profile = calculation();
     let stages = stages(&profile).unwrap();
-    let finish = |run: Run| {
+    let finish = |run: SimulatedPhasesRun| {
         let record: PhasesRecord = stages[run.machine].carry_out(&run).unwrap();
         FinishedRun { run, record }
     };
@@ -108,7 +109,7 @@ fn without_serial_phases_there_is_no_gain() {
     let profile = calculation();
     let stages = stages(&profile).unwrap();
     let throughput = |policy: &str| -> f64 {
-        let run = Run {
+        let run = SimulatedPhasesRun {
             part: Part::Matrix,
             machine: 0,
             cores: CORES,
@@ -139,7 +140,7 @@ fn turns(programs: &[Ratio], seconds: u64, timeout: Duration) -> Turns {
     };
     let all: Vec<u32> =
         (0..).zip(programs).filter(|(_, r)| **r == Ratio::PARALLEL).map(|(n, _)| n).collect();
-    let program = |ratio: &Ratio| Program {
+    let program = |ratio: &Ratio| SimProgram {
         name: ratio.to_string(),
         profile: &profile,
         shape: shape(*ratio),
@@ -204,7 +205,7 @@ fn serial_threads_take_turns_on_the_fast_core_of_a_hybrid_machine() {
         cores.map(|core| core.cpus.clone()).collect::<Vec<CpuSet>>()
     });
     let allowed = fast[0].union(&slow[0]).union(&slow[1]);
-    let program = |serial: f64| Program {
+    let program = |serial: f64| SimProgram {
         name: "calculation".to_owned(),
         profile: &profile,
         shape: Shape::Alternating(Alternating { threads: 4, parallel: (1e18, 1e18), serial }),

@@ -12,7 +12,7 @@ use symbiont_training::ValidationError;
 use super::evaluate::{TrainingResult, end, evaluate};
 use super::options::TrainingOptions;
 use super::page;
-use super::plan::{Run, TrainingSize, nops, plan, unjudged};
+use super::plan::{TrainingRun, TrainingSize, nops, plan, unjudged};
 use super::site::Site;
 use super::watch::WatchedRun;
 use symbiont_campaign::{
@@ -29,17 +29,18 @@ struct Trial<'a> {
 }
 
 /// The runs of the next round, given the finished ones.
-pub(super) type Next<'a> = dyn Fn(&[FinishedRun<Run, WatchedRun>]) -> Vec<Run> + Sync + 'a;
+pub(super) type Next<'a> =
+    dyn Fn(&[FinishedRun<TrainingRun, WatchedRun>]) -> Vec<TrainingRun> + Sync + 'a;
 
 impl Experiment for Trial<'_> {
-    type Run = Run;
+    type Run = TrainingRun;
     type Record = WatchedRun;
 
     fn name(&self) -> String {
         "training".to_owned()
     }
 
-    fn basis(&self, run: &Run) -> String {
+    fn basis(&self, run: &TrainingRun) -> String {
         let TrainingSize { quantum, quanta, .. } = self.size;
         let (machine, catalogue) = (self.site.machine(), self.site.catalogue().name());
         let components = self.components.to_string();
@@ -47,15 +48,15 @@ impl Experiment for Trial<'_> {
         digest(&[&machine, catalogue, &components, &length, &self.site.basis(run)])
     }
 
-    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<TrainingRun> {
         (self.next)(done)
     }
 
-    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<WatchedRun, Error> {
+    fn carry_out(&self, run: &TrainingRun, _: &AtomicBool) -> Result<WatchedRun, Error> {
         self.site.carry_out(run, self.components, self.size)
     }
 
-    fn cost(&self, run: &Run) -> Duration {
+    fn cost(&self, run: &TrainingRun) -> Duration {
         self.site.cost(run, self.size)
     }
 }
@@ -69,14 +70,14 @@ pub fn observe(
     site: &dyn Site,
     options: &TrainingOptions,
     progress: &mut dyn Progress,
-) -> Result<BTreeMap<Run, WatchedRun>, Error> {
+) -> Result<BTreeMap<TrainingRun, WatchedRun>, Error> {
     let TrainingOptions { programs, size, seed, .. } = options;
     let mut runs = plan(programs, size, *seed);
     enough(&runs, options)?;
     if site.tells_nops() {
         runs.extend(nops(programs, size));
     }
-    let next = |done: &[FinishedRun<Run, WatchedRun>]| {
+    let next = |done: &[FinishedRun<TrainingRun, WatchedRun>]| {
         if done.is_empty() { runs.clone() } else { Vec::new() }
     };
     let finished = carry_out_as(site, options, &next, progress)?;
@@ -89,14 +90,14 @@ pub(super) fn carry_out_as(
     options: &TrainingOptions,
     next: &Next<'_>,
     progress: &mut dyn Progress,
-) -> Result<Vec<FinishedRun<Run, WatchedRun>>, Error> {
+) -> Result<Vec<FinishedRun<TrainingRun, WatchedRun>>, Error> {
     let components = options.components(site)?;
     let trial = Trial { site, size: &options.size, components: &components, next };
     carry_out(&trial, &options.output, site.workers(), progress)
 }
 
 /// Are there programs enough to judge what is fitted?
-fn enough(runs: &[Run], options: &TrainingOptions) -> Result<(), Error> {
+fn enough(runs: &[TrainingRun], options: &TrainingOptions) -> Result<(), Error> {
     let Some(width) = unjudged(runs, &options.size) else { return Ok(()) };
     let why = ValidationError::TooFew { programs: options.programs.len() };
     let instead = if width > 2 { ", or train pairs only (--fours 0)" } else { "" };
@@ -110,7 +111,7 @@ fn enough(runs: &[Run], options: &TrainingOptions) -> Result<(), Error> {
 pub fn judge(
     site: &dyn Site,
     options: &TrainingOptions,
-    runs: &BTreeMap<Run, WatchedRun>,
+    runs: &BTreeMap<TrainingRun, WatchedRun>,
     progress: &mut dyn Progress,
 ) -> Result<TrainingResult, Error> {
     progress.note("fitting the model, and judging it on programs and combinations left out");

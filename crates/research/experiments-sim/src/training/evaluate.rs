@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use symbiont_model::{Components, Holdout, Model, SmtMode, Trained, Training};
+use symbiont_model::{Components, Holdout, Model, SmtMode, TrainedMode, Training};
 use symbiont_policy::{PairCourse, PairSlowdowns};
 use symbiont_topology::CoreKind;
 use symbiont_training::{
@@ -14,7 +14,7 @@ use symbiont_training::{
 
 use super::gains::{CapturedGain, WORKLOADS, captured};
 use super::options::TrainingOptions;
-use super::plan::Run;
+use super::plan::TrainingRun;
 use super::watch::WatchedRun;
 use symbiont_campaign::Error;
 
@@ -58,7 +58,7 @@ pub struct Evaluation {
 /// # Errors
 /// When runs are missing, or no model can be fitted on them.
 pub fn evaluate(
-    runs: &BTreeMap<Run, WatchedRun>,
+    runs: &BTreeMap<TrainingRun, WatchedRun>,
     options: &TrainingOptions,
     (made, components, training): ((String, CoreKind, String), Components, Training),
     stop: &AtomicBool,
@@ -109,7 +109,7 @@ pub fn evaluate(
             .into_iter()
             .flat_map(|(validation, holdout)| validation.scores(&components, holdout));
         let scores = scores.collect();
-        fitted.insert(mode, Trained { fit, throttling: Some(throttling), scores });
+        fitted.insert(mode, TrainedMode { fit, throttling: Some(throttling), scores });
         modes.insert(
             mode,
             Evaluation {
@@ -137,12 +137,12 @@ pub(super) fn end<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T
 
 /// Each program alone, with the core set up for so many threads.
 pub(super) fn alone(
-    runs: &BTreeMap<Run, WatchedRun>,
+    runs: &BTreeMap<TrainingRun, WatchedRun>,
     width: usize,
 ) -> Result<BTreeMap<&str, Profile>, Error> {
     let mut profiles = BTreeMap::new();
     for (run, ran) in runs {
-        let Run::Alone { program, width: w } = run else { continue };
+        let TrainingRun::Alone { program, width: w } = run else { continue };
         if let (true, [quanta]) = (*w == width, ran.programs.as_slice()) {
             let profile =
                 Profile::new(quanta).map_err(|why| Error::evaluation(format!("{run}: {why}")))?;
@@ -164,13 +164,13 @@ pub(super) fn profile<'p>(
 /// Quanta of groups aligned with the same instructions alone; how many were idle and
 /// how many not covered.
 pub(super) fn observe(
-    runs: &BTreeMap<Run, WatchedRun>,
+    runs: &BTreeMap<TrainingRun, WatchedRun>,
     width: usize,
     throttled: &BTreeMap<&str, Profile>,
 ) -> Result<(Vec<Observation>, (usize, usize)), Error> {
     let (mut observations, mut idle, mut uncovered) = (Vec::new(), 0, 0);
     for (run, ran) in runs {
-        let Run::Together(programs) = run else { continue };
+        let TrainingRun::Together(programs) = run else { continue };
         if programs.len() != width || ran.programs.len() != width {
             continue;
         }
@@ -189,13 +189,13 @@ pub(super) fn observe(
 
 /// Throttled stacks with throttled over isolated CPI of the same instructions, by program.
 pub(super) fn ratios(
-    runs: &BTreeMap<Run, WatchedRun>,
+    runs: &BTreeMap<TrainingRun, WatchedRun>,
     width: usize,
     isolated: &BTreeMap<&str, Profile>,
 ) -> Result<Vec<(String, symbiont_model::Shares, f64)>, Error> {
     let mut ratios = Vec::new();
     for (run, ran) in runs {
-        let Run::Alone { program, width: w } = run else { continue };
+        let TrainingRun::Alone { program, width: w } = run else { continue };
         let (true, [quanta]) = (*w == width, ran.programs.as_slice()) else { continue };
         let alone = profile(isolated, program)?;
         let mut at = 0.0;
@@ -212,13 +212,13 @@ pub(super) fn ratios(
 
 /// What no-operations cost each program beyond the SMT mode.
 fn nops(
-    runs: &BTreeMap<Run, WatchedRun>,
+    runs: &BTreeMap<TrainingRun, WatchedRun>,
     width: usize,
     throttled: &BTreeMap<&str, Profile>,
 ) -> Result<Vec<f64>, Error> {
     let mut costs = Vec::new();
     for (run, ran) in runs {
-        let Run::Nops { program, width: w } = run else { continue };
+        let TrainingRun::Nops { program, width: w } = run else { continue };
         let (true, Some(quanta)) = (*w == width, ran.programs.first()) else { continue };
         let slowdown = mean_slowdown(quanta, profile(throttled, program)?);
         costs.extend(slowdown.map(|slowdown| slowdown - 1.0));
@@ -228,7 +228,7 @@ fn nops(
 
 /// Mean slowdowns of pairs against isolated runs of the same instructions.
 pub(super) fn slowdowns(
-    runs: &BTreeMap<Run, WatchedRun>,
+    runs: &BTreeMap<TrainingRun, WatchedRun>,
     (programs, quantum): (&[String], Duration),
     machine: &str,
     isolated: &BTreeMap<&str, Profile>,
@@ -237,7 +237,9 @@ pub(super) fn slowdowns(
     let mut table = vec![vec![f64::NAN; programs.len()]; programs.len()];
     let mut courses = vec![vec![Vec::new(); programs.len()]; programs.len()];
     for (run, ran) in runs {
-        let (Run::Together(pair), [a, b]) = (run, ran.programs.as_slice()) else { continue };
+        let (TrainingRun::Together(pair), [a, b]) = (run, ran.programs.as_slice()) else {
+            continue;
+        };
         let [one, other] = pair.as_slice() else { continue };
         for (victim, co_runner, quanta) in [(one, other, a), (other, one, b)] {
             let alone = profile(isolated, victim)?;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::campaign::carry_out_as;
 use super::evaluate::{alone, mean_slowdown, profile};
 use super::options::TrainingOptions;
-use super::plan::Run;
+use super::plan::TrainingRun;
 use super::site::Site;
 use super::watch::WatchedRun;
 use symbiont_campaign::{Error, FinishedRun, Progress};
@@ -29,26 +29,27 @@ pub fn explore(
     next: &(dyn Fn(&Throughputs) -> BTreeSet<Vec<String>> + Sync),
     progress: &mut dyn Progress,
 ) -> Result<Throughputs, Error> {
-    let isolated = |program: &String| Run::Alone { program: program.clone(), width: 1 };
-    let more = |done: &[FinishedRun<Run, WatchedRun>]| -> Vec<Run> {
+    let isolated = |program: &String| TrainingRun::Alone { program: program.clone(), width: 1 };
+    let more = |done: &[FinishedRun<TrainingRun, WatchedRun>]| -> Vec<TrainingRun> {
         if done.is_empty() {
             return options.programs.iter().map(isolated).collect();
         }
-        let asked: BTreeSet<&Run> = done.iter().map(|finished| &finished.run).collect();
+        let asked: BTreeSet<&TrainingRun> = done.iter().map(|finished| &finished.run).collect();
         let wanted = throughputs(done).map(|known| next(&known)).unwrap_or_default();
-        wanted.into_iter().map(Run::Together).filter(|run| !asked.contains(run)).collect()
+        wanted.into_iter().map(TrainingRun::Together).filter(|run| !asked.contains(run)).collect()
     };
     throughputs(&carry_out_as(site, options, &more, progress)?)
 }
 
-fn throughputs(done: &[FinishedRun<Run, WatchedRun>]) -> Result<Throughputs, Error> {
-    let is_alone = |it: &&FinishedRun<Run, WatchedRun>| matches!(it.run, Run::Alone { .. });
+fn throughputs(done: &[FinishedRun<TrainingRun, WatchedRun>]) -> Result<Throughputs, Error> {
+    let is_alone =
+        |it: &&FinishedRun<TrainingRun, WatchedRun>| matches!(it.run, TrainingRun::Alone { .. });
     let runs = done.iter().filter(is_alone).map(|it| (it.run.clone(), it.record.clone()));
-    let runs: BTreeMap<Run, WatchedRun> = runs.collect();
+    let runs: BTreeMap<TrainingRun, WatchedRun> = runs.collect();
     let isolated = alone(&runs, 1)?;
     let mut known = Throughputs::new();
     for FinishedRun { run, record } in done {
-        let Run::Together(programs) = run else { continue };
+        let TrainingRun::Together(programs) = run else { continue };
         let mut sum = Some(0.0);
         for (program, quanta) in programs.iter().zip(&record.programs) {
             let slowdown = mean_slowdown(quanta, profile(&isolated, program)?);

@@ -17,13 +17,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use symbiont_model::{Components, Model, Shares, SmtMode, Trained};
+use symbiont_model::{Components, Model, Shares, SmtMode, TrainedMode};
 use symbiont_policy::PairSlowdowns;
 use symbiont_training::{Observation, TrainingSet, Weighting, fit_throttling};
 
 use super::evaluate::{alone, observe, ratios, slowdowns};
 use super::options::TrainingOptions;
-use super::plan::Run;
+use super::plan::TrainingRun;
 use super::site::Site;
 use super::watch::WatchedRun;
 use symbiont_campaign::Error;
@@ -57,7 +57,7 @@ impl LeftOut {
     pub fn new(
         site: &dyn Site,
         options: &TrainingOptions,
-        runs: &BTreeMap<Run, WatchedRun>,
+        runs: &BTreeMap<TrainingRun, WatchedRun>,
     ) -> Result<Self, Error> {
         let isolated = alone(runs, 1)?;
         let mut modes = Vec::new();
@@ -168,7 +168,7 @@ impl Models<'_> {
             let ratios: Vec<(Shares, f64)> =
                 others.map(|(_, stack, ratio)| (stack.clone(), *ratio)).collect();
             let throttling = Some(fit_throttling(&ratios).map_err(Error::evaluation)?);
-            model.modes.insert(observed.mode, Trained { fit, throttling, scores: Vec::new() });
+            model.modes.insert(observed.mode, TrainedMode { fit, throttling, scores: Vec::new() });
         }
         Ok(model)
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// One run on one core.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Run {
+pub enum TrainingRun {
     /// A program alone, with the core in the SMT mode of so many threads; 1:
     /// isolated.
     Alone {
@@ -32,7 +32,7 @@ pub enum Run {
     },
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for TrainingRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Alone { program, width: 1 } => write!(f, "{program} isolated"),
@@ -43,7 +43,7 @@ impl fmt::Display for Run {
     }
 }
 
-impl Run {
+impl TrainingRun {
     /// The programs that it runs.
     #[must_use]
     pub fn programs(&self) -> &[String] {
@@ -92,12 +92,12 @@ impl TrainingSize {
     /// read more often: within a stretch, cycles are taken to grow evenly with the
     /// instructions, and phases may be shorter than a quantum.
     #[must_use]
-    pub fn readings(&self, run: &Run) -> (usize, Duration) {
+    pub fn readings(&self, run: &TrainingRun) -> (usize, Duration) {
         match run {
-            Run::Alone { .. } | Run::Nops { .. } => {
+            TrainingRun::Alone { .. } | TrainingRun::Nops { .. } => {
                 (self.quanta * READINGS as usize, self.quantum / READINGS)
             }
-            Run::Together(_) => (self.quanta, self.quantum),
+            TrainingRun::Together(_) => (self.quanta, self.quantum),
         }
     }
 
@@ -110,10 +110,10 @@ impl TrainingSize {
 
 /// The runs that show what processes of no-operations cost their co-runners.
 #[must_use]
-pub fn nops(programs: &[String], size: &TrainingSize) -> Vec<Run> {
+pub fn nops(programs: &[String], size: &TrainingSize) -> Vec<TrainingRun> {
     let widths = size.widths();
     let of = |program: &String| {
-        let one = |&width: &usize| Run::Nops { program: program.clone(), width };
+        let one = |&width: &usize| TrainingRun::Nops { program: program.clone(), width };
         widths.iter().map(one).collect::<Vec<_>>()
     };
     programs.iter().flat_map(of).collect()
@@ -122,19 +122,19 @@ pub fn nops(programs: &[String], size: &TrainingSize) -> Vec<Run> {
 /// The runs: alone first, then pairs; then groups of four, each as often with one program as with any other,
 /// but for one.
 #[must_use]
-pub fn plan(programs: &[String], size: &TrainingSize, seed: u64) -> Vec<Run> {
+pub fn plan(programs: &[String], size: &TrainingSize, seed: u64) -> Vec<TrainingRun> {
     let widths = [vec![1], size.widths()].concat();
     let alone = programs.iter().flat_map(|program| {
-        let one = |&width: &usize| Run::Alone { program: program.clone(), width };
+        let one = |&width: &usize| TrainingRun::Alone { program: program.clone(), width };
         widths.iter().map(one).collect::<Vec<_>>()
     });
-    let mut runs: Vec<Run> = alone.collect();
+    let mut runs: Vec<TrainingRun> = alone.collect();
     for (at, one) in programs.iter().enumerate() {
         let others = programs.iter().skip(at);
-        let pair = |other: &String| Run::Together(vec![one.clone(), other.clone()]);
+        let pair = |other: &String| TrainingRun::Together(vec![one.clone(), other.clone()]);
         runs.extend(others.map(pair));
     }
-    runs.extend(fours(programs, size.fours, seed).into_iter().map(Run::Together));
+    runs.extend(fours(programs, size.fours, seed).into_iter().map(TrainingRun::Together));
     runs
 }
 
@@ -166,10 +166,10 @@ fn fours(programs: &[String], count: usize, seed: u64) -> Vec<Vec<String>> {
 
 /// The width of whose groups none can be judged, if there is one: whichever group's programs are left
 /// out, no other group remains to fit on.
-pub(super) fn unjudged(runs: &[Run], size: &TrainingSize) -> Option<usize> {
+pub(super) fn unjudged(runs: &[TrainingRun], size: &TrainingSize) -> Option<usize> {
     let groups = |width: usize| -> Vec<BTreeSet<&String>> {
         let of_width = runs.iter().filter_map(|run| match run {
-            Run::Together(programs) if programs.len() == width => Some(programs),
+            TrainingRun::Together(programs) if programs.len() == width => Some(programs),
             _ => None,
         });
         of_width.map(|programs| programs.iter().collect()).collect()

@@ -24,7 +24,7 @@ use symbiont_linux::observe::WatchOptions;
 use symbiont_model::Components;
 use symbiont_topology::{CoreKind, HostTopology, PuId};
 
-use super::{Run, Site, TrainingSize, WatchedRun, watch};
+use super::{Site, TrainingRun, TrainingSize, WatchedRun, watch};
 use symbiont_campaign::Error;
 
 /// What a process that does nothing is asked to do, as the first word of
@@ -79,13 +79,13 @@ impl Real {
         Self { trainees, catalogue, cpus, core, machine, facts, scratch }
     }
 
-    fn start(&self, run: &Run) -> Result<Children, Error> {
+    fn start(&self, run: &TrainingRun) -> Result<Children, Error> {
         let this = std::env::current_exe().map_err(Error::io("/proc/self/exe".as_ref()))?;
         let nop = vec![this.display().to_string(), NOP.to_owned()];
         let names = run.programs();
         let idle = match run {
-            Run::Alone { width, .. } | Run::Nops { width, .. } => width - 1,
-            Run::Together(_) => 0,
+            TrainingRun::Alone { width, .. } | TrainingRun::Nops { width, .. } => width - 1,
+            TrainingRun::Together(_) => 0,
         };
         let known = |name: &String| {
             let command = self.trainees.get(name).filter(|command| !command.is_empty());
@@ -163,7 +163,7 @@ impl Site for Real {
         self.core
     }
 
-    fn basis(&self, run: &Run) -> String {
+    fn basis(&self, run: &TrainingRun) -> String {
         let commands: Vec<_> = run.programs().iter().map(|name| self.trainees.get(name)).collect();
         format!("{:?} core, {:?}, {commands:?}", self.core, self.cpus)
     }
@@ -182,7 +182,7 @@ impl Site for Real {
 
     fn carry_out(
         &self,
-        run: &Run,
+        run: &TrainingRun,
         components: &Components,
         size: &TrainingSize,
     ) -> Result<WatchedRun, Error> {
@@ -208,7 +208,7 @@ impl Site for Real {
         ran.map_err(|why| wrong(why.to_string()))
     }
 
-    fn cost(&self, _: &Run, size: &TrainingSize) -> Duration {
+    fn cost(&self, _: &TrainingRun, size: &TrainingSize) -> Duration {
         size.quantum * size.quanta as u32
     }
 }

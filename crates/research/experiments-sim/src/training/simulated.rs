@@ -15,10 +15,10 @@ use symbiont_profile::Profile;
 use symbiont_profile::test_support::no_operations;
 use symbiont_sim_fast::fast::{Switches, TableBuilder};
 use symbiont_sim_fast::machine::{Errors, SimMachine, SimOptions};
-use symbiont_sim_fast::program::{Program, Shape};
+use symbiont_sim_fast::program::{Shape, SimProgram};
 use symbiont_topology::CoreKind;
 
-use super::{Run, Site, TrainingSize, WatchedRun, watch};
+use super::{Site, TrainingRun, TrainingSize, WatchedRun, watch};
 use crate::code::{CODE, machine, profile};
 use crate::held;
 use symbiont_campaign::{Error, digest};
@@ -82,11 +82,11 @@ impl<'w, 'p> Simulated<'w, 'p> {
         Ok(Self { builder, profiles, catalogue, errors, seed, workers, digests })
     }
 
-    fn program(&self, name: &str) -> Result<Program<'p>, Error> {
+    fn program(&self, name: &str) -> Result<SimProgram<'p>, Error> {
         let profile = self.profiles.get(name);
         let profile = profile
             .ok_or_else(|| Error::evaluation(format!("no profile was given for '{name}'")))?;
-        Ok(Program { name: name.to_owned(), profile, shape: Shape::Single, target: None })
+        Ok(SimProgram { name: name.to_owned(), profile, shape: Shape::Single, target: None })
     }
 }
 
@@ -116,9 +116,9 @@ impl Site for Simulated<'_, '_> {
         self.builder.description().core_types.first().map_or(CoreKind::default(), |c| c.kind)
     }
 
-    fn basis(&self, run: &Run) -> String {
+    fn basis(&self, run: &TrainingRun) -> String {
         let (machine, profiles) = &self.digests;
-        let nops = matches!(run, Run::Nops { .. }).then_some(NOPS);
+        let nops = matches!(run, TrainingRun::Nops { .. }).then_some(NOPS);
         let programs = run.programs().iter().map(String::as_str).chain(nops);
         let conditions = format!("{:?} {:?} {}", self.core(), self.errors, self.seed);
         let own = programs.filter_map(|name| profiles.get(name).map(String::as_str));
@@ -139,15 +139,15 @@ impl Site for Simulated<'_, '_> {
 
     fn carry_out(
         &self,
-        run: &Run,
+        run: &TrainingRun,
         components: &Components,
         size: &TrainingSize,
     ) -> Result<WatchedRun, Error> {
         let wrong = |why: String| Error::evaluation(format!("{run}: {why}"));
         let (nops, least_mode) = match run {
-            Run::Alone { width, .. } => (0, *width as u32),
-            Run::Together(_) => (0, 0),
-            Run::Nops { width, .. } => (width - 1, 0),
+            TrainingRun::Alone { width, .. } => (0, *width as u32),
+            TrainingRun::Together(_) => (0, 0),
+            TrainingRun::Nops { width, .. } => (width - 1, 0),
         };
         let names =
             run.programs().iter().map(String::as_str).chain(std::iter::repeat_n(NOPS, nops));
@@ -162,7 +162,7 @@ impl Site for Simulated<'_, '_> {
         watch(&mut machine, components, readings, stretch).map_err(|why| wrong(why.to_string()))
     }
 
-    fn cost(&self, run: &Run, size: &TrainingSize) -> Duration {
+    fn cost(&self, run: &TrainingRun, size: &TrainingSize) -> Duration {
         COST.mul_f64(run.threads() as f64 * size.quanta as f64 * size.quantum.as_secs_f64())
     }
 }

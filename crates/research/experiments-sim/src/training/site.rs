@@ -7,7 +7,7 @@ use symbiont_counters::catalogue::Catalogue;
 use symbiont_model::Components;
 use symbiont_topology::CoreKind;
 
-use super::plan::{Run, TrainingSize};
+use super::plan::{TrainingRun, TrainingSize};
 use super::watch::WatchedRun;
 
 /// Where training runs are carried out.
@@ -22,7 +22,7 @@ pub trait Site: Sync {
     fn core(&self) -> CoreKind;
 
     /// A digest of what else a run follows from: programs, conditions.
-    fn basis(&self, run: &Run) -> String;
+    fn basis(&self, run: &TrainingRun) -> String;
 
     /// By what its counts are understood.
     fn catalogue(&self) -> &Catalogue;
@@ -40,11 +40,11 @@ pub trait Site: Sync {
     /// Why it could not be.
     fn carry_out(
         &self,
-        run: &Run,
+        run: &TrainingRun,
         components: &Components,
         size: &TrainingSize,
     ) -> Result<WatchedRun, Error>;
 
     /// About how long a run takes on one CPU, which runs so many quanta.
-    fn cost(&self, run: &Run, size: &TrainingSize) -> Duration;
+    fn cost(&self, run: &TrainingRun, size: &TrainingSize) -> Duration;
 }

@@ -7,7 +7,7 @@ use symbiont_topology::CoreKind;
 use symbiont_training::synthetic::World;
 
 use super::left_out::{LeftOut, Observed};
-use super::plan::{Run, TrainingSize, plan};
+use super::plan::{TrainingRun, TrainingSize, plan};
 
 /// A training of so many programs, planned as any other; a quantum of each group.
 pub fn training(programs: usize, fours: usize, seed: u64) -> LeftOut {
@@ -22,7 +22,9 @@ pub fn training(programs: usize, fours: usize, seed: u64) -> LeftOut {
     let observed = |width: usize| {
         let groups: Vec<Vec<usize>> = (runs.iter())
             .filter_map(|run| match run {
-                Run::Together(all) if all.len() == width => Some(all.iter().map(place).collect()),
+                TrainingRun::Together(all) if all.len() == width => {
+                    Some(all.iter().map(place).collect())
+                }
                 _ => None,
             })
             .collect();

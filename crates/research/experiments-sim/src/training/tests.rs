@@ -73,13 +73,13 @@ fn each_pair_is_planned_once() {
     assert_ne!(runs, plan(&programs, &size, 4));
     let of = |threads: usize| runs.iter().filter(move |run| run.threads() == threads);
     assert_eq!((of(1).count(), of(2).count(), of(4).count()), (3 * 5, 15, 12));
-    let mut pairs: Vec<&Run> = of(2).collect();
+    let mut pairs: Vec<&TrainingRun> = of(2).collect();
     pairs.sort();
     pairs.dedup();
     assert_eq!(pairs.len(), 15);
     let part = |program: &String| {
-        let among = |run: &Run| match run {
-            Run::Together(all) if all.len() == 4 => {
+        let among = |run: &TrainingRun| match run {
+            TrainingRun::Together(all) if all.len() == 4 => {
                 all.iter().filter(|one| *one == program).count()
             }
             _ => 0,

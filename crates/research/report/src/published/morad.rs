@@ -97,6 +97,23 @@ const fn row(symmetric: (f64, f64), asymmetric: (f64, f64)) -> Row {
     }
 }
 
+/// Runs of each pair, of which a mean is printed: assumed. Of Tables 4 to 6 the paper prints no number; Table 7's
+/// jitter is of 5 runs, and each configuration of Figs 6 and 7 was run 50 times.
+pub const RUNS: usize = 5;
+
+impl FairnessAndJitter {
+    /// Standard error of the change from baseline to proposed that is printed of the mean throughput of so many
+    /// pairs, in %: jitter is the standard deviation of what a run takes, in parts of its mean ([`RUNS`] of each pair).
+    /// None where the paper does not say what its jitter is multiplied by.
+    #[must_use]
+    pub fn error_of_change(&self, machine: impl Fn(Row) -> Outcome, pairs: usize) -> Option<f64> {
+        let scale = self.jitter_scale?;
+        let [baseline, proposed] =
+            [self.baseline, self.proposed].map(|row| machine(row).jitter / scale);
+        Some(100.0 * baseline.hypot(proposed) / ((RUNS * pairs) as f64).sqrt())
+    }
+}
+
 /// Table 5: synthetic benchmarks.
 pub const TABLE_5: FairnessAndJitter = FairnessAndJitter {
     place: "Table 5",
@@ -178,6 +195,17 @@ mod tests {
                 assert!((jitter - better.jitter).abs() <= 0.5, "{}: {jitter}", table.place);
             }
         }
+    }
+
+    #[test]
+    fn a_change_is_as_uncertain_as_the_printed_jitter_makes_it() {
+        let of = |pairs| TABLE_5.error_of_change(|row| row.asymmetric, pairs).unwrap();
+        // √(38.74² + 25.12²) thousandths over √5, in %.
+        assert!((of(1) - 2.065).abs() < 0.001, "{}", of(1));
+        assert!((of(1) / of(45) - 45_f64.sqrt()).abs() < 1e-9);
+        let symmetric = TABLE_5.error_of_change(|row| row.symmetric, 1).unwrap();
+        assert!((symmetric - 0.437).abs() < 0.001, "{symmetric}");
+        assert_eq!(TABLE_7.error_of_change(|row| row.symmetric, 1), None, "of unknown scale");
     }
 
     #[test]

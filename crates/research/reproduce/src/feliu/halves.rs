@@ -2,7 +2,8 @@
 //! on the simulated POWER8.
 
 use super::POWER8;
-use crate::figure::{Drawing, Figure, Paper, Point};
+use super::figures::figure;
+use crate::figure::{Drawing, Figure, Point};
 use crate::own::{CPU2006, ProgramUse};
 use crate::{Context, Reproduction, Source};
 use symbiont_campaign::{Error, Progress};
@@ -16,18 +17,14 @@ use symbiont_report::stats::mean_estimate;
 pub struct Halves;
 
 const FIGURES: &[Figure] = &[Figure {
-    id: "feliu-sec42",
-    paper: Paper::Feliu,
-    place: "section 4.2",
-    title: "ABCD against ACBD in SMT4, simulated",
     quantity: "Difference in STP between two ways to split four programs among the halves of a core",
-    unit: Some("%"),
     neutral: None,
     drawn: Drawing::Table,
     deviations: &[
         "Other programs than the paper's SPEC CPU2006; random phases of them, as they would go on for ever, \
                    instead of whole programs.",
     ],
+    ..figure("feliu-sec42", "section 4.2", "ABCD against ACBD in SMT4, simulated")
 }];
 
 impl Source for Halves {

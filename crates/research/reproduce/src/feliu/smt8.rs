@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::figures::figure;
 use super::{POWER8, mixes, of_cores};
 use crate::compared::{Comparison, PreparedMachine};
-use crate::figure::{Drawing, Figure, Paper, Point};
+use crate::figure::{Drawing, Figure, Point};
 use crate::own::{CPU2006, ProgramUse};
 use crate::{Context, Effort, Reproduction, Source};
 use symbiont_campaign::{Error, Metric, Progress, Repeats};
@@ -26,15 +27,11 @@ const TURNS: &str = "Eight programs for each core, which take turns on four of i
                      experiments run four cores. The text calls 0.9 % no benefit, so sides of zero are not compared.";
 
 const FIGURES: &[Figure] = &[Figure {
-    id: "feliu-sec5",
-    paper: Paper::Feliu,
-    place: "section 5",
-    title: "STP of the OS in SMT8 over SMT4, simulated",
     quantity: "STP over SMT4",
-    unit: Some("%"),
     neutral: None,
     drawn: Drawing::Dots,
     deviations: &[OTHER_PROGRAMS, TURNS],
+    ..figure("feliu-sec5", "section 5", "STP of the OS in SMT8 over SMT4, simulated")
 }];
 
 impl Source for Smt8 {

@@ -19,7 +19,7 @@ use symbiont_experiments_host::openmp::{Evaluation, OpenmpOptions, OpenmpSize, m
 use symbiont_linux::slow::SlowCpu;
 use symbiont_topology::PuId;
 
-use crate::figure::{Drawing, Figure, Paper, Point};
+use crate::figure::{Drawing, Figure, Point};
 use crate::{Context, Effort, Reproduction, Source, on_path};
 use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_host::harness::{Machine, Programs};
@@ -38,15 +38,10 @@ const SLOWED: f64 = 2.0;
 
 const fn figure(id: &'static str, place: &'static str, title: &'static str) -> Figure {
     Figure {
-        id,
-        paper: Paper::Morad,
-        place,
-        title,
         quantity: "Mean speedup",
-        unit: Some("%"),
-        neutral: Some(0.0),
         drawn: Drawing::Dots,
         deviations: &[KERNELS],
+        ..super::figure(id, place, title)
     }
 }
 
@@ -169,7 +164,7 @@ fn changed(estimate: Estimate, of: impl Fn(f64) -> f64) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use symbiont_experiments_host::openmp::{Cell, TimeSpent};
+    use symbiont_experiments_host::openmp::{OpenmpCell, TimeSpent};
     use symbiont_experiments_host::orders::OrderComparison;
     use symbiont_experiments_host::phases::{Cpus, Grouping};
     use symbiont_report::stats::Interval;
@@ -177,7 +172,7 @@ mod tests {
     #[test]
     fn points_stand_next_to_the_tables() {
         let exact = Estimate::exact;
-        let cell = |fairness: [f64; 2]| Cell {
+        let cell = |fairness: [f64; 2]| OpenmpCell {
             kernels: ["a".to_owned(), "b".to_owned()],
             grouping: Grouping::OneSession,
             compared: OrderComparison {

@@ -9,13 +9,13 @@ use symbiont_sim_fast::description::Description;
 use symbiont_sim_fast::machine::Generation;
 use symbiont_synth::Ratio;
 
-use super::{CALCULATION, RATE};
+use super::{CALCULATION, RATE, figure};
 use crate::figure::{Drawing, Figure, Paper, Point};
 use crate::{Context, Effort, Reproduction, Source};
 use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, digest};
 use symbiont_experiments_sim::code::{self, CODE, machine};
 use symbiont_experiments_sim::phases::{
-    BASELINE, CalibratedMachine, MACHINES, Part, PhasesRecord, Run, RunKind,
+    BASELINE, CalibratedMachine, MACHINES, Part, PhasesRecord, RunKind, SimulatedPhasesRun,
 };
 use symbiont_report::metrics::fairness;
 use symbiont_report::stats::{mean, mean_estimate};
@@ -33,18 +33,18 @@ const OS: Generation = Generation::Today;
 pub struct Seniority;
 
 const FIGURES: &[Figure] = &[Figure {
-    id: "symbiont-seniority",
     paper: Paper::Symbiont,
-    place: "ours",
-    title: "Fairness over that under the OS, by timeout of seniority, simulated",
     quantity: "Gain in fairness",
-    unit: Some("%"),
-    neutral: Some(0.0),
     drawn: Drawing::Lines { x: "Timeout (s)" },
     deviations: &[
         "Two programs that are parallel for half or four fifths of their time alone, eight threads each; \
          fairness (eq. 4 of Morad et al.) of single runs of 20 s. Timeout 0: no program is senior.",
     ],
+    ..figure(
+        "symbiont-seniority",
+        "ours",
+        "Fairness over that under the OS, by timeout of seniority, simulated",
+    )
 }];
 
 struct Sweep<'p> {
@@ -67,22 +67,22 @@ fn contender(timeout: f64) -> String {
 }
 
 impl Experiment for Sweep<'_> {
-    type Run = Run;
+    type Run = SimulatedPhasesRun;
     type Record = PhasesRecord;
 
     fn name(&self) -> String {
         "seniority".to_owned()
     }
 
-    fn basis(&self, _: &Run) -> String {
+    fn basis(&self, _: &SimulatedPhasesRun) -> String {
         digest(&[CODE, &machine(self.runner.description()), &self.profile])
     }
 
-    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<SimulatedPhasesRun> {
         let mut runs = Vec::new();
         for (round, phase) in (0..self.rounds).flat_map(|round| PHASES.map(|phase| (round, phase)))
         {
-            let run = |what| Run {
+            let run = |what| SimulatedPhasesRun {
                 part: Part::Matrix,
                 machine: 0,
                 cores: CORES,
@@ -106,11 +106,11 @@ impl Experiment for Sweep<'_> {
         if done.is_empty() { runs } else { Vec::new() }
     }
 
-    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<PhasesRecord, Error> {
+    fn carry_out(&self, run: &SimulatedPhasesRun, _: &AtomicBool) -> Result<PhasesRecord, Error> {
         Ok(self.runner.carry_out(run)?)
     }
 
-    fn cost(&self, run: &Run) -> Duration {
+    fn cost(&self, run: &SimulatedPhasesRun) -> Duration {
         run.time.div_f64(RATE)
     }
 }
@@ -145,7 +145,7 @@ impl Source for Seniority {
 
 fn points(done: &[FinishedRunOf<Sweep<'_>>], rounds: u32) -> Result<Vec<Point>, Error> {
     let find = |round, phase: f64, what: &RunKind| {
-        let is = |run: &Run| {
+        let is = |run: &SimulatedPhasesRun| {
             (run.round, run.phase) == (round, Duration::from_secs_f64(phase)) && run.what == *what
         };
         done.iter().find(|done| is(&done.run)).map(|done| &done.record.performance)

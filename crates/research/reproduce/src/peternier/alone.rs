@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use symbiont_machine::Signals;
 use symbiont_policy::{Settings, find};
 use symbiont_sim_fast::fast::TableBuilder;
-use symbiont_sim_fast::program::{Program, Shape};
+use symbiont_sim_fast::program::{Shape, SimProgram};
 
 use super::{BULLDOZER, POWER7, counterpart};
 use crate::compared::PreparedMachine;
@@ -76,7 +76,7 @@ pub(super) fn observe<'p>(
     let signals = Signals::new();
     let runner = Runner { level: builder, setup: &setup, signals: &signals };
     let name = profile.program.clone();
-    let program = Program { name, profile, shape: Shape::Single, target: None };
+    let program = SimProgram { name, profile, shape: Shape::Single, target: None };
     let (mut usage, mut done) = (Vec::new(), (0.0, 0.0));
     let made = (policy.make)(&Settings { seed, ..Settings::default() });
     runner.once(&[program], made, policy.quantum, seed, &mut |controller| {

@@ -185,7 +185,7 @@ pub(super) fn controls(
 fn misses(compared: &MixResults, pair: &Gain, from: &str, to: &str) -> Option<Estimate> {
     let of = |contender: &str, repeat: u32| {
         let mut runs = compared.finished.iter();
-        let is = |run: &symbiont_experiments_sim::mixes::Run| {
+        let is = |run: &symbiont_experiments_sim::mixes::MixRun| {
             (run.mix.as_str(), run.contender.as_str(), run.repeat)
                 == (pair.programs, contender, repeat)
         };

@@ -9,7 +9,7 @@ use symbiont_machine::{Machine, Signal, Signals, Target, ThreadId};
 use symbiont_policy::{Settings, find};
 use symbiont_sim_fast::fast::TableBuilder;
 use symbiont_sim_fast::machine::Errors;
-use symbiont_sim_fast::program::{Program, Shape};
+use symbiont_sim_fast::program::{Shape, SimProgram};
 use symbiont_topology::{CoreId, PuId, Topology};
 
 use super::{BULLDOZER, POWER7};
@@ -36,13 +36,13 @@ fn run(
     let setup = Setup { until, errors, ..Setup::default() };
     let signals = Signals::from([Signal::FpuUsage]);
     let runner = Runner { level: &builder, setup: &setup, signals: &signals };
-    let program = |name: &&str| Program {
+    let program = |name: &&str| SimProgram {
         name: (*name).to_owned(),
         profile: &profiles[*name],
         shape: Shape::Single,
         target: None,
     };
-    let programs: Vec<Program<'_>> = programs.iter().map(program).collect();
+    let programs: Vec<SimProgram<'_>> = programs.iter().map(program).collect();
     let made = (entry.make)(&Settings::default());
     let quantum = Duration::from_secs(1);
     let once = runner.once(&programs, made, quantum, 1, &mut |controller| {

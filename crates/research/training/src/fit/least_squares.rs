@@ -1,5 +1,5 @@
-//! Ordinary least squares from sums, so that parts of a training set can be
-//! put together in any way without going through it again.
+//! Ordinary least squares from sums over the observations, so that the parts of a training set can be combined at
+//! will without going through it again.
 
 use nalgebra::{DMatrix, DVector};
 

@@ -1,4 +1,4 @@
-//! What a fit needs to know of a training set.
+//! The sums over a training set from which a model is fitted.
 
 use super::least_squares::Sums;
 use symbiont_model::{Shares, component_sums};

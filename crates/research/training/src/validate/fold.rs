@@ -1,11 +1,12 @@
-//! One fold: a model, and observations that it has not seen.
+//! One fold: a model, and the observations that it has not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use symbiont_model::{Form, Inversion, Shares, SmtModel};
 
-use crate::baseline::{Baseline, Case};
+use crate::baseline::Baseline;
+use crate::observation::Case;
 use crate::{Errors, Observation};
 
 /// What predicts a slowdown.
@@ -173,9 +174,9 @@ impl Fold {
         Some(PairTables { programs, measured: pick(|cell| cell.0), predicted: pick(|cell| cell.1) })
     }
 
-    /// Mean throttled stacks of the programs, in their order, as an inverse has them from what was
-    /// measured while each ran co-running with another one: `partners` are their places. None if some of
-    /// these pairs was not observed.
+    /// Mean throttled stacks of the programs, in their order, as an inverse derives them from what was measured while
+    /// each of them co-ran with another one: `partners` are the places of those. None if some of these pairs was not
+    /// observed.
     #[must_use]
     pub fn inverted(&self, inversion: Inversion, partners: &[usize]) -> Option<Vec<Shares>> {
         let programs: Vec<&Arc<str>> = self.programs.iter().collect();

@@ -1,4 +1,4 @@
-//! What kind of work an instruction is.
+//! The kind of work that an instruction does.
 
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use symbiont_profile::OpClass;

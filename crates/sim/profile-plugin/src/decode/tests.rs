@@ -1,4 +1,4 @@
-//! Decoding against instructions whose make-up is known.
+//! Tests of decoding on instructions whose micro-operations are known.
 
 use symbiont_profile::OpClass;
 

@@ -1,6 +1,7 @@
 //! The parts of qemu's plugin interface that are used: see "QEMU TCG Plugins" in qemu's developer documentation.
-//! What its versions have in common is here, and the bytes of instructions; how callbacks are registered is in
-//! [`super::register`].
+//!
+//! Here is what all versions have in common, and how the bytes of an instruction are read. How callbacks are
+//! registered differs: see [`super::register`].
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 

@@ -1,4 +1,4 @@
-//! The file that a process writes its intervals to.
+//! The file to which a process writes its intervals.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! Registers the callbacks, in the form that qemu's interface gives them: until version 6 they get the plugin's
-//! number first, since version 7 data of the caller last. What they lead to is the same.
+//! Registers the callbacks in the form that qemu's interface asks for. Until version 6 they get the plugin's
+//! number as their first argument, since version 7 the caller's data as their last; otherwise they are the same.
 
 use super::api::Id;
 use crate::interface::Interface;

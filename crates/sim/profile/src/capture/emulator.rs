@@ -1,15 +1,19 @@
-//! Finds out which version of its plugin interface an emulator takes.
+//! Finds out which version of its plugin interface an emulator accepts.
 //!
 //! # Problem
-//! A QEMU refuses a plugin whose version it does not support before the plugin is asked anything, and no version is
-//! supported by all. Some have no plugins at all, and then ignore that one is wanted.
+//! A QEMU refuses a plugin of a version that it does not support before the plugin can say anything, and no
+//! version is supported by all. Some have no plugins at all, and ignore the option that asks for one.
 //!
 //! # Approach
-//! A command that does nothing runs with each version that there is, the newest first, until the plugin has
-//! written something.
 //!
-//! Since QEMU 8.1 addresses in the program depend on where the kernel puts what is mapped. Where it can be had, the
-//! kernel puts it at the same places each time ([`at_fixed_addresses`]).
+//! ```text
+//! for each version that there is, the newest first:
+//!     run a command that does nothing with the plugin of that version
+//!     the plugin wrote something  →  that version
+//! ```
+//!
+//! Since QEMU 8.1, a program's addresses depend on where the kernel maps things. Where it can be asked to, the
+//! kernel uses the same places each time ([`at_fixed_addresses`]).
 //!
 //! # Properties
 //! - An emulator without plugins is reported as such (`an_emulator_without_plugins_is_reported`).

@@ -1,4 +1,4 @@
-//! From the plugin's files to a profile.
+//! Makes a profile of the plugin's files.
 
 use std::collections::BTreeMap;
 use std::io;

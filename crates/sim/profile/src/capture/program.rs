@@ -1,4 +1,4 @@
-//! What a command will execute.
+//! Which program a command will execute.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

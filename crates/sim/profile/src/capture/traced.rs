@@ -1,4 +1,4 @@
-//! Which windows of a program are traced, and the file that they go to.
+//! Which windows of a program are traced, and the file in which they are stored.
 
 use std::io;
 use std::path::Path;

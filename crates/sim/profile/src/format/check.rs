@@ -1,4 +1,4 @@
-//! What must hold in every profile.
+//! What holds in every profile.
 
 use crate::{
     MicroTrace, OpClass, PREDICTORS, Phase, Profile, ReuseBin, ReuseHistogram, SUPER_SET_CACHES,

@@ -1,15 +1,19 @@
-//! A predictor of directions with tagged tables of many lengths of history (TAGE).
+//! Predicts the directions of branches by tagged tables for many lengths of history (TAGE).
 //!
 //! # Approach
-//! As Seznec and Michaud, A case for (partially) tagged geometric history length branch prediction,
-//! JILP 2006: a table of two-bit counters by address, and tables of tagged entries that are found by the address and
-//! the directions of the last 4 to 128 branches. The longest history whose entry has the tag predicts; as long as
-//! that entry is new, and new ones were wrong more often than what would predict without them, the latter does.
-//! After a misprediction an entry with a longer history is taken that is of no use to others. What may be
-//! replaced follows from counters that are halved now and then.
+//! As Seznec and Michaud, A case for (partially) tagged geometric history length branch prediction, JILP 2006: a
+//! table of two-bit counters by address, and tables of tagged entries by the address and the directions of the
+//! last 4 to 128 branches.
 //!
-//! Histories are hashed anew for each branch, not folded step by step as in hardware: the same places in
-//! other words.
+//! ```text
+//! provider := the entry with the longest history whose tag matches; else the two-bit counter
+//! predict by the provider; by the next shorter one while the provider is new and new entries were wrong more often
+//! mispredicted: claim an entry of a longer history that is useful to no other; how useful it is is a counter, which is
+//!               halved now and then
+//! ```
+//!
+//! Histories are hashed anew for each branch, instead of being folded step by step as in hardware: the entries
+//! are the same, at other places.
 
 /// Tables of tagged entries.
 const TABLES: usize = 5;

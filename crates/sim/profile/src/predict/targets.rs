@@ -1,9 +1,9 @@
-//! A predictor of targets with tagged tables of several lengths of history.
+//! Predicts the targets of branches by tagged tables for several lengths of history.
 //!
 //! # Approach
-//! As Seznec, A 64-Kbytes ITTAGE indirect branch predictor, 2011, in small: the last target by address, and tables of
-//! tagged targets that are found by the address and the last 8 to 64 bits of history. The longest history
-//! whose entry has the tag predicts; a target is replaced once it was wrong twice in a row.
+//! As Seznec, A 64-Kbytes ITTAGE indirect branch predictor, 2011, in small: the last target by address, and
+//! tables of tagged targets by the address and the last 8 to 64 bits of history. The longest history whose entry
+//! has the tag predicts. A target is replaced after it was wrong twice in a row.
 
 use super::tage::{hashed, mixed, tag};
 

@@ -1,4 +1,4 @@
-//! Reads what the plugin wrote.
+//! Reads the files that the plugin wrote.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! Synthetic programs with one trait each.
+//! Synthetic programs, each with one trait.
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -1,9 +1,11 @@
-//! The pieces that a file is made of.
+//! The chunks of which a file consists.
 //!
-//! A chunk is a kind (one byte), its number (four bytes), the lengths of its
-//! content packed and unpacked (four bytes each), the CRC-32 of all that and of
-//! the packed content (four bytes), and the content, packed with DEFLATE. All numbers
-//! least significant byte first.
+//! ```text
+//! chunk = kind (1 byte), number (4), length of the content packed (4) and unpacked (4),
+//!         CRC-32 of all that and of the packed content (4), content (packed with DEFLATE)
+//! ```
+//!
+//! All numbers are stored least significant byte first.
 
 use std::io::{Read, Write};
 

@@ -1,18 +1,19 @@
 //! Records a window while a program executes.
 //!
-//! An execution of a block is a number (see `follow`) shifted left by one; the
-//! lowest bit says that its accesses do not fit the block. Those that fit
-//! are the differences to the addresses that the same instructions accessed
-//! last; others are listed: 1 for one more round of a repeated string
-//! instruction or 0, their count, for each twice its instruction's index (plus 1 if
-//! it is a store), and the difference to the last address of such a list.
+//! ```text
+//! execution of a block = 2 · number of the block (see follow) + (0 if its accesses fit, else 1)
+//! accesses that fit:     differences to the addresses that the same instructions accessed last
+//! others:                1 for one more round of a repeated string instruction, else 0; their count; for each
+//!                        2 · index of its instruction + (1 if it is a store), and the difference to the last address
+//!                        of such a list
+//! ```
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::chunk::{Kind, append, append_value};
-use super::follow::Path;
+use super::follow::{DataAccess, Path};
 use super::lines::{self, Of};
 use super::{Code, Line};
 use crate::OpClass;
@@ -20,17 +21,6 @@ use crate::OpClass;
 /// Bytes of events, and operations of new blocks, at which a chunk ends.
 const FULL: usize = 1 << 18;
 const FULL_CODE: usize = 1 << 15;
-
-/// A load or store of the block that is being executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DataAccess {
-    /// Index of its instruction in the block.
-    pub instruction: usize,
-    /// Load or store.
-    pub class: OpClass,
-    /// Where, in bytes.
-    pub address: u64,
-}
 
 /// A window as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

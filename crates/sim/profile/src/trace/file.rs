@@ -1,9 +1,13 @@
-//! The file that the windows of a program are kept in.
+//! The file of a program's windows.
 //!
 //! # Layout
-//! `SYMBTRAC`, the version (four bytes, least significant first), and chunks
-//! (see `chunk`): what it is of; for each window what it is, its lines, and its
-//! blocks and events in turn; the count of windows.
+//!
+//! ```text
+//! file = "SYMBTRAC", version (4 bytes, least significant first), chunk*        (see chunk)
+//! chunks: what the file is of
+//!         for each window: what it is, its lines, its blocks and events in turn
+//!         the count of windows
+//! ```
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Write as _};
@@ -21,7 +25,7 @@ const BEFORE: u64 = 12;
 /// Most windows of a file.
 pub const MOST_WINDOWS: usize = 1024;
 
-/// A trace, of which only the description was read yet.
+/// A trace of which only the description has been read.
 ///
 /// ```no_run
 /// use symbiont_profile::trace::TraceFile;

@@ -1,11 +1,21 @@
-//! Which block follows which: the state that writer and reader share.
+//! Which block follows which: the state that is the same in writer and reader.
 //!
-//! A block is most often followed by the one that followed it last time, or by
-//! the one before that; so these are the numbers 0 and 1, and any other
-//! block is its index + 2.
+//! A block is mostly followed by the block that followed it last time, or by the one before that: these have the
+//! numbers 0 and 1. Any other block has its index + 2.
 
-use super::{Code, DataAccess};
+use super::Code;
 use crate::OpClass;
+
+/// A load or store of the block that is being executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataAccess {
+    /// Index of its instruction in the block.
+    pub instruction: usize,
+    /// Load or store.
+    pub class: OpClass,
+    /// Where, in bytes.
+    pub address: u64,
+}
 
 /// A block that was executed in this window.
 #[derive(Debug)]

@@ -1,7 +1,6 @@
-//! Lines that were used before a window.
+//! The lines that were used before a window.
 //!
-//! Stored as differences of line numbers in the order of use: a stream packs to
-//! almost nothing.
+//! They are stored in the order of use, as differences of line numbers: a stream packs to almost nothing.
 
 use super::chunk::{Kind, append};
 use super::error::Fault;

@@ -1,8 +1,8 @@
-//! The caches of one hardware thread, simulated line by line without time.
+//! The caches of one hardware thread, simulated line by line, without time.
 //!
 //! # Approach
-//! Two first levels and a unified second one, each set-associative with exact LRU. What misses a first level goes to
-//! the second. Nothing is prefetched, and what is written back changes no order.
+//! Two first-level caches and a unified second-level one, each set-associative with exact LRU. What misses a
+//! first-level cache goes to the second. Nothing is prefetched, and writing back changes no order.
 
 use super::{Counts, Geometry, Hierarchy, SUPER_SETS};
 

@@ -137,7 +137,7 @@ mod tests {
     use symbiont_profile::{OpClass, ReuseBin};
 
     use super::*;
-    use crate::synthetic::{PASS, chase};
+    use crate::worlds::traces::{PASS, chase};
 
     fn profiled(lines: u64, counted: u64) -> Phase {
         let known = &pointer_chasing(2_000).phases[0];

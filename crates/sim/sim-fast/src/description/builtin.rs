@@ -24,3 +24,17 @@ texts![
     "emerald-rapids-guest",
     "alder-lake",
 ];
+
+/// The event catalogues that a description may name: `events` has a table for each.
+pub(crate) const CATALOGUES: [&str; 10] = [
+    "power8",
+    "power7",
+    "bulldozer",
+    "zen4",
+    "broadwell",
+    "sapphire-rapids",
+    "alder-lake-p",
+    "alder-lake-e",
+    "netburst",
+    "xsim",
+];

@@ -12,8 +12,7 @@ use super::core::{
     Cache, CoreType, Forwarding, Latencies, Port, Scope, SmtRule, Structure, Tlb, TlbEntries,
 };
 use super::document::{Section, Text};
-use super::{Costs, Description, DescriptionError, Memory};
-use crate::events;
+use super::{CATALOGUES, Costs, Description, DescriptionError, Memory};
 
 type Read<T> = Result<T, DescriptionError>;
 
@@ -149,8 +148,8 @@ fn core_type(section: &Section<'_>, kind: CoreKind) -> Read<CoreType> {
     ])?;
     let optional = |key| section.has(key).then_some(key);
     let catalogue = section.words("catalogue")?;
-    if !events::CATALOGUES.contains(&catalogue.as_str()) {
-        let known = events::CATALOGUES.join(", ");
+    if !CATALOGUES.contains(&catalogue.as_str()) {
+        let known = CATALOGUES.join(", ");
         let why = format!("no catalogue that a simulated machine can count by; known: {known}");
         return Err(section.error("catalogue", why));
     }

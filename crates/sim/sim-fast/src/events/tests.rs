@@ -62,6 +62,11 @@ const UNREPORTED: [&str; 3] = [
 ];
 
 #[test]
+fn every_catalogue_that_a_description_may_name_has_a_table() {
+    assert!(crate::description::CATALOGUES.iter().all(|name| !table(name).is_empty()));
+}
+
+#[test]
 fn every_event_is_reported_or_known_to_be_unreported() {
     for name in catalogues() {
         let catalogue = Catalogue::parse(&name, catalogue_text(&name).unwrap()).unwrap();

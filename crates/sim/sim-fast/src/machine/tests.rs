@@ -67,8 +67,12 @@ fn two_phases() -> Profile {
     profile(&[1, 3], &[(0, 7 * MS), (1, 2 * MS), (0, 5 * MS), (1, 3 * MS)])
 }
 
-pub(super) fn program<'p>(profile: &'p Profile, shape: Shape, target: Option<u64>) -> Program<'p> {
-    Program { name: profile.program.clone(), profile, shape, target }
+pub(super) fn program<'p>(
+    profile: &'p Profile,
+    shape: Shape,
+    target: Option<u64>,
+) -> SimProgram<'p> {
+    SimProgram { name: profile.program.clone(), profile, shape, target }
 }
 
 fn power8() -> Description {
@@ -77,7 +81,7 @@ fn power8() -> Description {
 
 fn start<'p>(
     machine: &str,
-    programs: Vec<Program<'p>>,
+    programs: Vec<SimProgram<'p>>,
     options: SimOptions,
 ) -> SimMachine<'p, Toy> {
     let description = Description::named(machine).unwrap();

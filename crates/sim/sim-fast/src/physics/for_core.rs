@@ -127,7 +127,8 @@ impl ForCore {
         .marked(&Facts::new(phase))
     }
 
-    /// With its fingerprint.
+    /// With its fingerprint. It is compared within one process, never kept, and seeds nothing: a hash that another
+    /// toolchain may compute otherwise will do.
     fn marked(mut self, facts: &Facts) -> Self {
         let mut hasher = DefaultHasher::new();
         for op in &self.trace.ops {

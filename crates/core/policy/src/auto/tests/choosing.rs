@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::find;
-use crate::test_world::model;
+use crate::worlds::stacks::model;
 
 use super::*;
 

@@ -44,15 +44,15 @@ fn a_journal_reads_back() {
 }
 
 #[test]
-fn a_journal_of_the_first_version_has_no_ticks_and_is_read() {
-    let (_dir, mut journal) = begin();
-    journal.note(&[Line::Saved(KEY, saved()), Line::Set(KEY, pinned("0"), 120)]).unwrap();
+fn a_journal_of_another_version_is_refused() {
+    let (_dir, journal) = begin();
     let text = String::from_utf8(text_of(&journal)).unwrap();
-    let first = text.replace("\"version\":2", "\"version\":1").replace(",120]", "]");
-    assert_ne!(first.len(), text.len());
-    let (_, state) = read_back(first.as_bytes()).unwrap();
-    let change = Change { since: 0, applied: pinned("0"), saved: saved(), inherited: false };
-    assert_eq!(state.records[&KEY].ever, [change]);
+    for other in [VERSION - 1, VERSION + 1] {
+        let was = format!("\"version\":{VERSION}");
+        let text = text.replace(&was, &format!("\"version\":{other}"));
+        let refused = read_back(text.as_bytes());
+        assert!(matches!(refused, Err(JournalError::OtherVersion { found, .. }) if found == other));
+    }
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn both_programs_are_counted_while_they_are_repeated() {
     // It counts as `symbiont stat` does, of a process that has to be there.
     let text = "#!/bin/sh\nfor word; do case $word in --output=*) out=${word#*=};; --pid=*) pid=${word#*=};; esac; \
                 done\nkill -0 $pid && echo '{\"all\":{\"values\":{\"ipc\":{\"value\":1.25}}}}' >$out\n";
-    let symbiont = harness::stand_in::script(scripts.path(), "symbiont", text);
+    let symbiont = crate::worlds::scripts::script(scripts.path(), "symbiont", text);
     let programs = [program("busy", BUSY), program("broken", "exit 3")];
     let bench = core(&programs, folder.path(), symbiont, Method::Ipc);
     let stop = AtomicBool::new(false);

@@ -11,11 +11,10 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use super::Timed;
 use crate::harness::{self, Site};
 use crate::phases::command;
 use crate::phases::plan::Grouping;
-use crate::phases::record::PhasesRecord;
+use crate::phases::record::{PhasesRecord, Timed};
 use symbiont_campaign::{Error, Experiment, FinishedRunOf, Progress, carry_out, read_json};
 
 /// The serial program.

@@ -19,7 +19,7 @@ pub struct Counted {
 /// The living threads of these processes and of all their descendants whose
 /// parents live, straight from /proc.
 ///
-/// This is the audit of a [`Watcher`](super::Watcher): it shares no code with
+/// This is the audit of a `Watcher`: it shares no code with
 /// it. Each thread that is counted before and after a read, and is the same,
 /// must be in that read. It opens a file for each process of the machine and
 /// is not meant for every quantum.

@@ -1,5 +1,7 @@
-//! Holds the manifests against the table of rooms in ARCHITECTURE.md.
+//! Holds the manifests against the table of rooms in ARCHITECTURE.md, and the modules of each room against each other.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a failed test panics")]
+
+mod circles;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -108,62 +110,6 @@ fn the_table_is_read_as_written() {
     assert_eq!(table["a"], Some(BTreeSet::new()));
     assert_eq!(table["b"], Some(BTreeSet::from(["a".to_owned()])));
     assert_eq!(table["c"], None);
-}
-
-/// What a file uses of the others in its folder: `super::NAME`, tests and comments excepted.
-fn used(path: &Path) -> BTreeSet<String> {
-    let text = std::fs::read_to_string(path).unwrap();
-    let (text, _) = text.split_once("#[cfg(test)]\nmod tests").unwrap_or((&text, ""));
-    let code = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .collect::<Vec<_>>()
-        .join("\n");
-    let name = |text: &str| -> String {
-        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
-    };
-    let mut names = BTreeSet::new();
-    for (at, _) in code.match_indices("super::") {
-        if code[..at].ends_with("super::") || code[at..].starts_with("super::super::") {
-            continue;
-        }
-        let rest = &code[at + "super::".len()..];
-        match rest.strip_prefix('{') {
-            Some(list) => {
-                let list = list.split('}').next().unwrap().split(',');
-                names.extend(list.map(|one| name(one.trim())));
-            }
-            None => drop(names.insert(name(rest))),
-        }
-    }
-    names
-}
-
-/// Files of one folder use each other in layers.
-#[test]
-fn files_of_a_folder_use_each_other_in_no_circle() {
-    let mut folders: Vec<PathBuf> = rooms().into_iter().map(|room| room.join("src")).collect();
-    while let Some(folder) = folders.pop() {
-        let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
-                uses.insert(stem, used(&path));
-            }
-        }
-        // What uses nothing that is left is a layer.
-        while !uses.is_empty() {
-            let left: BTreeSet<String> = uses.keys().cloned().collect();
-            let before = uses.len();
-            uses.retain(|name, used| {
-                used.iter().any(|other| other != name && left.contains(other))
-            });
-            assert!(uses.len() < before, "{}: a circle among {:?}", folder.display(), uses.keys());
-        }
-    }
 }
 
 /// `unsafe` belongs to `linux`, and to the plugin that qemu loads: every other room inherits the workspace's

@@ -11,7 +11,7 @@ use symbiont_counters::{Characterization, Characterizations, Measured, Measureme
 use symbiont_machine::test_support::thread;
 use symbiont_machine::{Placement, Program, ProgramId, RunState, Sample, Target, ThreadId};
 use symbiont_model::{
-    Coefficients, Components, Model, Shares, SmtMode, Throttling, Trained, Training,
+    Coefficients, Components, Model, Shares, SmtMode, Throttling, TrainedMode, Training,
 };
 use symbiont_topology::{CoreKind, CpuSet, PuId, Topology};
 use symbiont_training::synthetic::World;
@@ -41,7 +41,7 @@ fn train() -> Model {
     let world = World::new(12, 2, law(), 5);
     let trained = |mode: SmtMode| {
         let groups = world.some_groups(mode.threads(), 120, 6);
-        Trained {
+        TrainedMode {
             // Relative errors are what tests ask for.
             fit: fit_weighted(mode, &world.observe(&groups, 3, 7), Weighting::Relative).unwrap(),
             throttling: Some(Throttling { weights: vec![THROTTLING; STACK.len()], error: 0.0 }),

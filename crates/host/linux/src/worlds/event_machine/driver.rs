@@ -1,8 +1,7 @@
-//! A manager over the simulated kernel, step by step, and what must be true at the end.
+//! A manager on the simulated kernel, step by step, and what must hold at the end.
 //!
-//! It does with the real tree of threads and the real actuator what the watcher and the machine
-//! do: reports go through the tree to the actuator, a sample adopts what it finds and forgets what
-//! is gone.
+//! With the real tree of threads and the real actuator, it does what the watcher and the machine do: reports go
+//! through the tree to the actuator; a sample adopts what it finds and forgets what is gone.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

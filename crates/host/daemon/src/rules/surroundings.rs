@@ -1,0 +1,77 @@
+//! What is known around the processes: users, their subordinate uids, containers.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use symbiont_containers::{Containers, Folders, Identity, Owner, Subordinates};
+
+/// The file of subordinate uids is read again after this time.
+const FRESH: Duration = Duration::from_secs(60);
+const SUBORDINATES: &str = "etc/subuid";
+
+/// A user, as the system's databases have it.
+#[derive(Debug, Clone)]
+struct User {
+    name: String,
+    home: PathBuf,
+}
+
+/// Users and containers of this machine, as far as they were asked for.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    users: HashMap<u32, Option<User>>,
+    subordinates: Subordinates,
+    read: Option<Instant>,
+    root: PathBuf,
+    containers: Containers,
+}
+
+impl Surroundings {
+    /// With the state of containers in these folders.
+    pub fn set_folders(&mut self, folders: Folders) {
+        self.root.clone_from(&folders.root);
+        self.read = None;
+        self.containers.set_folders(folders);
+    }
+
+    /// The name of a user.
+    pub fn name_of(&mut self, uid: u32) -> Option<String> {
+        self.user(uid).map(|user| user.name.clone())
+    }
+
+    /// The container of a process that runs as this user; `lines`: its `/proc/PID/cgroup`.
+    pub fn container(&mut self, lines: &str, uid: u32, now: Instant) -> Option<Arc<Identity>> {
+        if self.read.is_none_or(|read| now.saturating_duration_since(read) >= FRESH) {
+            self.read = Some(now);
+            let text = symbiont_safe_open::read_to_string(&self.root.join(SUBORDINATES));
+            let uid_of = |name: &str| uzers::get_user_by_name(name).map(|user| user.uid());
+            self.subordinates = Subordinates::parse(&text.unwrap_or_default(), uid_of);
+        }
+        let uid = self.subordinates.user_of(uid);
+        let home = self.user(uid).map(|user| user.home.clone());
+        self.containers.identify(lines, &Owner { uid, home }, now)
+    }
+
+    /// Ends a scan: forgets what is gone, and gives what could not be read.
+    pub fn end_scan(&mut self) -> Vec<String> {
+        self.containers.sweep(Instant::now());
+        let notes = self.containers.take_notes();
+        notes
+            .into_iter()
+            .map(|note| {
+                format!("the container of cgroup {} has no names: {}", note.cgroup, note.error)
+            })
+            .collect()
+    }
+
+    fn user(&mut self, uid: u32) -> Option<&User> {
+        let find = || {
+            let user = uzers::get_user_by_uid(uid)?;
+            let home = uzers::os::unix::UserExt::home_dir(&user).to_owned();
+            Some(User { name: user.name().to_string_lossy().into_owned(), home })
+        };
+        self.users.entry(uid).or_insert_with(find).as_ref()
+    }
+}
