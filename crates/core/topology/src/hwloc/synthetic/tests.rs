@@ -96,7 +96,6 @@ fn hwloc_reads_odd_strings_as_we_do() {
         "pack:2(indexes=1,0) core:2 pu:2(indexes=7,6,5,4,3,2,1,0)",
         "group:2 l3d:1 group:2 l2u:1 co:1 pu:4(indexes=2*8)",
         "l2:1 l3:1 core:2 pu:1",
-        "core:2 l2:2 pu:2",
     ] {
         let Some(mut lstopo) = lstopo() else { return };
         let hwloc = as_hwloc_reads(lstopo.args(["--if", "synthetic", "--input", text]));
@@ -130,6 +129,12 @@ fn strings_of_hwloc_are_read() {
     assert_eq!(t.llcs()[0].bytes, Some(32 << 20));
     assert_eq!(t.nodes()[0].memory_bytes, Some(33_554_432_000));
     assert_eq!(t.cores()[0].cpus.to_string(), "0,8");
+}
+
+#[test]
+fn a_core_of_several_domains_is_refused() {
+    let error = read("core:2 l2:2 pu:2").unwrap_err().to_string();
+    assert!(error.contains("describes no machine"), "{error}");
 }
 
 #[test]
