@@ -55,7 +55,8 @@ fn a_full_disk_is_named_and_leaves_no_half_file() {
         let words = output.words;
         for name in ["new", "old"] {
             // What is read, or is a log, begins as such.
-            if name == "old" && !(output.is_whole && !output.is_read) {
+            let keeps_old = output.is_whole && !output.is_read;
+            if name == "old" && !keeps_old {
                 continue;
             }
             let (place, path) = (place(), format!("full/{name}"));

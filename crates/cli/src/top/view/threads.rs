@@ -192,7 +192,7 @@ fn empty(state: &State, screen: &Screen) -> String {
 /// All threads as text, or what they are folded into.
 pub fn table(screen: &Screen, fold: Fold, columns: usize) -> Vec<String> {
     let shape = Columns::of(screen, columns);
-    let mut state = State::default();
+    let mut state = State::new(true);
     state.fold = fold;
     let rows = screen.rows(&state);
     let mut lines = vec![shape.title(fold)];

@@ -55,10 +55,9 @@ impl Service {
         if ending.is_empty() || matches!(self.room(managed, class, &roots), Ok(None)) {
             return None;
         }
-        let are_seen = ending.into_iter().map(|id| *self.ending.entry(id).or_insert(false));
-        // All of them are noted.
-        let are_seen = are_seen.fold(true, |all, is_seen| all && is_seen);
-        Some(if are_seen { Effect::Later } else { Effect::StepFirst })
+        let seen = |id| *self.ending.entry(id).or_insert(false);
+        let unseen = ending.into_iter().map(seen).filter(|is_seen| !is_seen).count();
+        Some(if unseen == 0 { Effect::Later } else { Effect::StepFirst })
     }
 
     /// Ends programs that have cores and whose commands have ended, though no step has noticed it yet.
