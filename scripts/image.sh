@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes a container image of the daemon, from Debian packages alone: the C library and its like, and Symbiont's own.
+# Makes a container image of the daemon, from Debian packages alone: the C library, nsenter and setpriv, and Symbiont's.
 #   scripts/image.sh [PACKAGE]    PACKAGE: what scripts/deb.sh made; without one, BINARY and packaging/ are taken
 # Leaves it in the storage of buildah and podman as localhost/symbiont:VERSION, and in target/image as a file for
 # `ctr -n k8s.io images import` and `podman load`. Prints its size, and the file's path, last. Takes root, buildah and
@@ -50,21 +50,26 @@ else
     install -D -m 644 packaging/symbiontd.toml "$own/etc/symbiont/symbiontd.toml"
 fi
 
-# The libraries, unpacked and not configured: nothing runs in it but the daemon. Package manager, documents but for the
-# licences, and translations are left out.
-mmdebstrap --quiet --variant=extract --include=libc6,libgcc-s1 \
-    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
-    --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-    --dpkgopt='path-exclude=/usr/share/lintian/*' --dpkgopt='path-exclude=/usr/lib/*/gconv/*' \
-    "$suite" "$context/libraries" "$mirror"
-for folder in etc lib lib64 usr; do
-    [ ! -e "$context/libraries/$folder" ] || cp -a "$context/libraries/$folder" "$root/"
-done
-rm -rf "$root"/etc/apt "$root"/etc/dpkg "$root"/usr/share/doc/*/changelog* "$root"/usr/share/{locale,man,lintian}
-rm -rf "$root"/usr/lib/*/gconv
-
+# Packages unpacked and not configured, of which three programs are taken, the libraries that they name, and licences.
+mmdebstrap --quiet --variant=extract --include=libc6,libgcc-s1,util-linux "$suite" "$context/debian" "$mirror"
 strip --strip-unneeded -o "$context/symbiont" "$own/usr/bin/symbiont"
-install -D -m 755 "$context/symbiont" "$root/usr/bin/symbiont"
+debian=$context/debian
+install -m 755 "$context/symbiont" "$debian/usr/bin/symbiont"
+for program in symbiont nsenter setpriv; do
+    echo "/usr/bin/$program"
+    # The path of each library, the loader's included.
+    chroot "$debian" "$(cd "$debian" && echo /lib*/ld-linux-*.so.*)" --list "/usr/bin/$program" |
+        sed -n 's,^[^/]*\(/[^ ]*\).*,\1,p'
+done | sort -u >"$context/files"
+while read -r file; do
+    mkdir -p "$root$(dirname "$file")"
+    cp -L "$debian$file" "$root$file"
+done <"$context/files"
+for library in libc6 libgcc-s1 util-linux libselinux1 libpcre2-8-0 libcap-ng0; do
+    [ -e "$debian/usr/share/doc/$library/copyright" ] || continue
+    mkdir -p "$root/usr/share/doc/$library"
+    cp -L "$debian/usr/share/doc/$library/copyright" "$root/usr/share/doc/$library/copyright"
+done
 install -D -m 644 "$own/usr/share/doc/symbiont/copyright" "$root/usr/share/doc/symbiont/copyright"
 install -D -m 644 "$own/etc/symbiont/symbiontd.toml" "$root/etc/symbiont/symbiontd.toml"
 # Where the DaemonSet mounts: the image's own files are read-only.
@@ -75,7 +80,7 @@ chroot "$root" /usr/bin/symbiont --version
 buildah build --quiet --format oci --layers=false --timestamp "$SOURCE_DATE_EPOCH" --build-arg "VERSION=$version" \
     --build-arg "REVISION=$revision" --file packaging/Containerfile --tag "$name" "$context" >"$context/id"
 buildah push --quiet "$name" "oci-archive:$archive:$name"
-rm -rf "$own" "$context/libraries" "$context/symbiont"
+rm -rf "$own" "$debian" "$context/symbiont"
 echo "image: $name, $(du -sm --apparent-size "$root" | cut -f1) MB of files," \
     "$(du -m --apparent-size "$archive" | cut -f1) MB packed"
 echo "$archive"
