@@ -298,7 +298,9 @@ fn orders(rows: &Rows) -> Vec<Point> {
         let ours = Estimate { value: gain(ratio.value), interval, ..ratio };
         let printed = Some(gain(printed(&same)? / printed(&combined)?));
         let point = Point::new("read as in -s over as in -c", name, ours).published(printed);
-        Some(point.published_error(CONTRADICTED.iter().find(|(mix, _)| *mix == name).map(|it| it.1)))
+        Some(
+            point.published_error(CONTRADICTED.iter().find(|(mix, _)| *mix == name).map(|it| it.1)),
+        )
     };
     names.filter_map(point).collect()
 }
