@@ -74,10 +74,20 @@ fn configuration() {
         "slowdowns",
         "catalogue",
     ];
-    assert_eq!(
-        keys,
-        [&plain[..], &["threshold", "seniority"], &["file", "listen", "jobs"]].concat()
-    );
+    let of_containers = [
+        "annotations",
+        "metrics",
+        "root",
+        "containerd",
+        "docker",
+        "storage",
+        "runc",
+        "crun",
+        "of_users",
+    ];
+    let of_policy = ["threshold", "seniority"];
+    let of_metrics = ["file", "listen", "jobs"];
+    assert_eq!(keys, [&plain[..], &of_policy, &of_metrics, &of_containers].concat());
     // With every key given it is still a configuration.
     let given: String = text
         .lines()

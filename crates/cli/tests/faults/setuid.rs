@@ -195,7 +195,7 @@ fn not_others() {
     let cpu = own_cpus()[0];
     let forged = format!(
         "{header}\n{{\"saved\":[{key},{{\"mask\":\"{cpu}\",\"nice\":19,\"class\":\"idle\",\
-         \"reset_on_fork\":false}}]}}\n{{\"set\":[{key},{{\"mask\":\"{}\"}}]}}\n",
+         \"reset_on_fork\":false}}]}}\n{{\"set\":[{key},{{\"mask\":\"{}\"}},0]}}\n",
         of_root.mask
     );
     std::fs::write(&journal, forged).expect("a file");

@@ -49,9 +49,9 @@ const ALONE: &str = "Of programs that never leave their phase: serial (S), paral
 const CHAIN: &str = "Equations: the long run of the joint states of Tables 1 and 3, each phase as long as it takes there. \
                      Table 2's worst cases are of one state each.";
 const SPREAD: &str = "Standard errors of published throughput follow from the jitter that Table 5 prints as a mean \
-                      over all pairs, taken for that of a pair's throughput, of five runs, as Table 7's jitter is; of \
-                      its other tables the paper prints no number. Of fairness, jitter and idle time no spread is \
-                      printed.";
+                      over all pairs, taken for that of a pair's throughput, of fifty runs, as Figs 6 and 7 are; of \
+                      its tables of synthetic benchmarks the paper prints no number. No error of fairness, jitter and \
+                      idle time is derived.";
 const ALL_PARALLEL: &str = "Negative control: two programs without serial phases (∞:1), of which no phase is \
                             distinguished from another.";
 

@@ -280,6 +280,10 @@ fn points(finished: &[FinishedRun<HyschedRun, HyschedRecord>], seed: u64) -> Rep
     reproduced
 }
 
+/// Of the order of reading: what the text and the table contradict each other in, as an error in %: half of what lies
+/// between 2.817 over 2.694 (the text, of mix2-c over Linux) and 2.817 over 2.757 (the table).
+const CONTRADICTED: [(&str, f64); 1] = [("mix2", 50.0 * 2.817 * (1.0 / 2.694 - 1.0 / 2.757))];
+
 /// Table 1: mixes of the same programs that the OS reads in two orders.
 fn orders(rows: &Rows) -> Vec<Point> {
     let os = Contender::Os.to_string();
@@ -293,7 +297,10 @@ fn orders(rows: &Rows) -> Vec<Point> {
         let interval = ratio.interval.map(|it| Interval { low: gain(it.low), high: gain(it.high) });
         let ours = Estimate { value: gain(ratio.value), interval, ..ratio };
         let printed = Some(gain(printed(&same)? / printed(&combined)?));
-        Some(Point::new("read as in -s over as in -c", name, ours).published(printed))
+        let point = Point::new("read as in -s over as in -c", name, ours).published(printed);
+        Some(
+            point.published_error(CONTRADICTED.iter().find(|(mix, _)| *mix == name).map(|it| it.1)),
+        )
     };
     names.filter_map(point).collect()
 }

@@ -70,10 +70,29 @@ impl Kernels {
             read_json::<kernel::Report>(&out)
         };
         let reports = self.lead.heed(at_once(placed, &one))?;
-        let mut speeds = reports.iter().map(|report| 1.0 / report.ns_per_operation);
-        let first = speeds.next().unwrap_or(f64::NAN);
+        let speeds: Vec<f64> = reports
+            .iter()
+            .map(|report| speed(report.ns_per_operation))
+            .collect::<Result<_, _>>()?;
+        let Some((&first, others)) = speeds.split_first() else {
+            return Err(Error::evaluation("no kernel was to run"));
+        };
         let seconds = begin.elapsed().as_secs_f64();
-        Ok(Speeds { first, second: speeds.next(), seconds, noise: watch.end(Duration::ZERO) })
+        Ok(Speeds {
+            first,
+            second: others.first().copied(),
+            seconds,
+            noise: watch.end(Duration::ZERO),
+        })
+    }
+}
+
+/// Operations per nanosecond. A kernel that got no CPU time in its window has none: it is to be measured again.
+fn speed(ns_per_operation: f64) -> Result<f64, Error> {
+    let speed = 1.0 / ns_per_operation;
+    match speed.is_finite() && speed > 0.0 {
+        true => Ok(speed),
+        false => Err(Error::evaluation("a kernel got no CPU time: other programs use the machine")),
     }
 }
 
@@ -122,5 +141,18 @@ impl Bench for OnCpus {
 
     fn cost(&self, _: &CpuCell) -> Duration {
         self.kernels.window + AROUND
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_cpu_time_has_no_speed() {
+        assert_eq!(speed(4.0).ok(), Some(0.25));
+        for none in [0.0, f64::INFINITY, f64::NAN] {
+            assert!(speed(none).is_err(), "{none}");
+        }
     }
 }

@@ -64,19 +64,21 @@ const fn gain(
     Gain { programs, over_suboptimal, over_os, misses }
 }
 
-/// Fig. 11, Bulldozer (section 5.4). The text also prints ranges: 15 to 20 % and 6 to 10 %.
+/// Fig. 11, Bulldozer (section 5.4). Over the OS the text prints a range of both pairs alone, 6 to 10 %: its middle
+/// stands for each. The misses of hmmer + povray fall by "a similar" percentage as its gain.
 pub const FIGURE_11: [Gain; 2] = [
-    gain("hmmer + povray", Some(14.0), None, None),
-    gain("mcf + sphinx3", Some(20.0), None, Some(0.0)),
+    gain("hmmer + povray", Some(14.0), Some(8.0), Some(-14.0)),
+    gain("mcf + sphinx3", Some(20.0), Some(8.0), Some(0.0)),
 ];
-/// Fig. 12a, POWER7 in SMT2 (section 5.5). Ranges of both modes: 19 to 47 % and 6 to 16 %.
+/// Fig. 12a, POWER7 in SMT2 (section 5.5). Of h264ref + povray over the OS a range of both pairs and modes alone is
+/// printed, 6 to 16 %: its middle stands for it in each mode.
 pub const FIGURE_12A: [Gain; 2] = [
-    gain("h264ref + povray", Some(47.0), None, Some(-32.0)),
+    gain("h264ref + povray", Some(47.0), Some(11.0), Some(-32.0)),
     gain("gobmk + bwaves", Some(22.0), Some(8.0), Some(0.0)),
 ];
 /// Fig. 12b, the same in SMT4.
 pub const FIGURE_12B: [Gain; 2] = [
-    gain("h264ref + povray", Some(40.0), None, Some(-40.0)),
+    gain("h264ref + povray", Some(40.0), Some(11.0), Some(-40.0)),
     gain("gobmk + bwaves", Some(19.0), Some(6.0), Some(-3.0)),
 ];
 /// Fig. 13, SciMark on Bulldozer: the suite and two kernels.

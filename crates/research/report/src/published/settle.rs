@@ -20,7 +20,7 @@ pub const SLOPES: [(f64, f64); 6] = [
 
 /// Section 2.3, of 45 pairs: those with strong and with weak positive correlation, and the rest.
 pub const CORRELATIONS: [(&str, f64); 3] =
-    [("strong positive", 17.0), ("weak positive", 16.0), ("negative or none", 12.0)];
+    [("strong positive", 16.0), ("weak positive", 17.0), ("negative or none", 12.0)];
 
 /// Table 2: predictability of the bits, %, by vector.
 pub const PREDICTABLE: [f64; 6] = [82.3, 93.6, 94.9, 90.3, 93.8, 94.6];
