@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "packaging/kubernetes"
 # `recursiveReadOnly` and `appArmorProfile` are fields since then.
 RELEASES = [f"1.{minor}" for minor in range(30, 38)]
-# Sockets of runtimes are below these: who may write there is root of the node.
+# Sockets of runtimes are below these: what may write there is root of the node.
 TOO_MUCH = ["/", "/run", "/var", "/var/run", "/var/lib", "/etc", "/proc", "/dev"]
 TOO_MUCH += ["/run/containerd", "/run/k3s/containerd"]
 WRITABLE = {"/run/symbiont", "/var/lib/symbiont"}
