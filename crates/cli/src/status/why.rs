@@ -176,6 +176,7 @@ mod tests {
             ran_share: Some(0.5),
             waited_share: Some(0.25),
             throttled: None,
+            container: None,
         }
     }
 

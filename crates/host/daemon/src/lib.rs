@@ -34,6 +34,7 @@ mod access;
 mod client;
 mod config;
 mod connection;
+mod contained;
 mod enrolments;
 mod explain;
 mod hub;
