@@ -58,6 +58,7 @@ impl RuledPrograms {
     pub fn configure(&mut self, service: &mut Service, containers: &ContainersConfig) {
         self.rules.allow_annotations(containers.annotations);
         service.around.set_folders(containers.folders.clone());
+        service.metrics.show_pods(containers.metrics);
     }
 
     /// A user does not want these managed, whatever a rule says.

@@ -35,6 +35,7 @@ mod annotations;
 mod file;
 mod finder;
 mod matcher;
+mod members;
 mod process;
 mod surroundings;
 
@@ -49,6 +50,7 @@ use annotations::Annotated;
 use file::Rule;
 pub use finder::{Finder, Found};
 use matcher::Matcher;
+pub use members::{ContainerPatterns, FoundContainer, find_containers};
 pub use process::{Facts, Needs};
 pub use surroundings::Surroundings;
 

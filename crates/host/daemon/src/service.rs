@@ -1,6 +1,7 @@
 //! Carries out what clients ask for, between two steps of the loop.
 
 mod answers;
+mod pods;
 mod room;
 mod steps;
 

@@ -189,6 +189,24 @@ pub struct Container {
 }
 
 impl Container {
+    /// `NAMESPACE/POD/CONTAINER`, as far as there are names; else the runtime and the start of the id.
+    #[must_use]
+    pub fn display(&self) -> String {
+        let parts = [&self.namespace, &self.pod, &self.container].into_iter().flatten();
+        let parts: Vec<&str> = parts.map(String::as_str).collect();
+        match parts[..] {
+            [] => format!("{}/{}", self.runtime, self.short_id()),
+            _ => parts.join("/"),
+        }
+    }
+
+    /// The start of the id, as runtimes show it.
+    #[must_use]
+    pub fn short_id(&self) -> String {
+        const SHORT: usize = 12;
+        self.id.chars().take(SHORT).collect()
+    }
+
     /// `NAMESPACE/POD`, or the pod alone where it has no namespace.
     #[must_use]
     pub fn pod_path(&self) -> Option<String> {

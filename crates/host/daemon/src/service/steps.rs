@@ -6,6 +6,7 @@ use symbiont_machine::{Ability, Change, Machine, ProgramId, Sample};
 use symbiont_planner::Why;
 use symbiont_topology::counted;
 
+use super::pods::{ProgramStates, pods_of};
 use super::{MachineController, Service};
 use crate::jobs::JobOf;
 use crate::log::Kind;
@@ -154,7 +155,13 @@ impl Service {
             self.jobs.observe(step, topology, managed.policy(), &programs.collect());
         }
         let jobs = || self.jobs.report(self.processor.as_deref(), &self.policy, topology);
-        self.metrics.observe(&self.policy, &figures, &slowdowns, own, jobs);
+        let states = ProgramStates {
+            contained: &self.contained,
+            waiting: &self.waiting,
+            throttles: &self.throttles,
+        };
+        let pods = || pods_of(programs, &states, step, managed.applied());
+        self.metrics.observe(&self.policy, &figures, &slowdowns, own, jobs, pods);
     }
 
     /// Notes for the next start what is managed now.
