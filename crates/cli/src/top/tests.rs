@@ -187,7 +187,7 @@ fn what_is_printed_can_be_folded() {
 fn the_help_of_the_command_line_names_the_keys() {
     let help = super::help_of_keys();
     assert!(help.contains(
-        "\n  f           fold: a row for each thread, each process, each program, each pod if any"
+        "\n  f           fold: a row for each thread, process, program, or pod if any"
     ));
 }
 

@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //! Which pods wait or are stopped by their quota is what the operator of a node asks; but each pod is a series of each
-//! metric, pods come and go, and whoever starts one chooses its name.
+//! metric, pods come and go, and their names are chosen by others.
 //!
 //! # Approach
 //! Made anew each time: a pod that is gone has no series any more. [`MOST_PODS`] pods, by name, have their own; the
