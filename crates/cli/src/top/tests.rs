@@ -186,9 +186,11 @@ fn what_is_printed_can_be_folded() {
 #[test]
 fn the_help_of_the_command_line_names_the_keys() {
     let help = super::help_of_keys();
-    assert!(help.contains(
-        "\n  f           fold: a row for each thread, process, program, or pod if any"
-    ));
+    assert!(
+        help.contains(
+            "\n  f           fold: a row for each thread, process, program, or pod if any"
+        )
+    );
 }
 
 #[test]
