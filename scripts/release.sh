@@ -21,7 +21,8 @@ version=$1
 check=${CHECK:-make test}
 tag=v$version
 out=target/release-$version
-versioned=(Cargo.toml Cargo.lock fuzz/Cargo.lock)
+kustomization=packaging/kubernetes/base/kustomization.yaml
+versioned=(Cargo.toml Cargo.lock fuzz/Cargo.lock "$kustomization")
 
 # What would make the release wrong.
 branch=$(git symbolic-ref --quiet --short HEAD) ||
@@ -45,6 +46,7 @@ step() { # step WHAT COMMAND...
 }
 set_version() {
     sed -i "s/^version = \".*\"\$/version = \"$version\"/" Cargo.toml
+    sed -i "s/^\( *newTag: \).*/\1$version/" "$kustomization"
     scripts/cargo.sh update --workspace --quiet
     scripts/cargo.sh update --workspace --quiet --manifest-path fuzz/Cargo.toml
 }
