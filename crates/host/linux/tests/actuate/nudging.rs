@@ -128,7 +128,7 @@ fn a_nudge_is_made_from_where_the_thread_runs() {
     let thread = victim.thread();
     rig.actuator.adopt(&thread).unwrap();
     let own = mask_of(gettid());
-    let mut of_40 = || {
+    let of_40 = || {
         let mut there = 0;
         for to in [&first, &second].into_iter().cycle().take(40) {
             assert_eq!(nudge(&rig, &thread, to), Outcome::Done);
