@@ -8,6 +8,7 @@ use anyhow::Context;
 use glob::{Pattern, glob};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use symbiont_daemon::{ContainerPatterns, FoundContainer, find_containers};
 use symbiont_topology::counted;
 use symbiont_wire::{Attached, Released, Reloaded, Request};
 
@@ -22,10 +23,11 @@ const HIERARCHIES: [&str; 6] = ["unified", "systemd", "cpu", "cpu,cpuacct", "cpu
 /// Hands processes to the daemon.
 pub fn attach(args: &Attach) -> anyhow::Result<()> {
     let mut client = connect(&args.state)?;
-    let pids = pids(&args.processes)?;
+    let containers = in_containers(&args.processes)?;
+    let pids = pids(&args.processes, &containers)?;
     let name = match &args.name {
         Some(name) => name.clone(),
-        None => default_name(&args.processes, &pids),
+        None => default_name(&args.processes, &containers, &pids),
     };
     let held = hold(&pids)?;
     let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
@@ -43,7 +45,8 @@ pub fn attach(args: &Attach) -> anyhow::Result<()> {
 /// Has the daemon release programs.
 pub fn detach(args: &Detach) -> anyhow::Result<()> {
     let mut client = connect(&args.state)?;
-    let held = hold(&pids(&args.processes)?)?;
+    let containers = in_containers(&args.processes)?;
+    let held = hold(&pids(&args.processes, &containers)?)?;
     let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
     let done: Released = client.call(Request::Detach {}, &fds)?;
     let processes = counted(done.processes, "process");
@@ -80,7 +83,7 @@ fn hold(pids: &[u32]) -> anyhow::Result<Vec<OwnedFd>> {
     pids.iter().map(hold).collect()
 }
 
-fn pids(asked: &Processes) -> anyhow::Result<Vec<u32>> {
+fn pids(asked: &Processes, containers: &[FoundContainer]) -> anyhow::Result<Vec<u32>> {
     let mut pids: BTreeSet<u32> = asked.pids.iter().copied().collect();
     if let Some(pattern) = &asked.cgroup {
         let members = in_hierarchies(CGROUPS, pattern)?;
@@ -94,6 +97,7 @@ fn pids(asked: &Processes) -> anyhow::Result<Vec<u32>> {
             format!("no systemd unit {unit} runs here (no cgroup of that name below {CGROUPS})")
         })?);
     }
+    pids.extend(containers.iter().flat_map(|container| &container.processes));
     anyhow::ensure!(!pids.is_empty(), "there is no process in it");
     // With a process its descendants are managed.
     let parents: BTreeMap<u32, u32> =
@@ -102,14 +106,39 @@ fn pids(asked: &Processes) -> anyhow::Result<Vec<u32>> {
     Ok(pids.iter().copied().filter(is_first).collect())
 }
 
+/// The containers that are asked for.
+fn in_containers(asked: &Processes) -> anyhow::Result<Vec<FoundContainer>> {
+    let Processes { pod, container, config, .. } = asked;
+    if pod.is_none() && container.is_none() {
+        return Ok(Vec::new());
+    }
+    let patterns = ContainerPatterns::new(pod.as_deref(), container.as_deref())?;
+    let folders = crate::daemon::configured(config.as_deref())?.containers.folders;
+    let found = find_containers(folders, &patterns);
+    let named = [("pod", pod), ("container", container)].into_iter();
+    let named = named.filter_map(|(what, name)| Some(format!("{what} {}", name.as_ref()?)));
+    anyhow::ensure!(
+        !found.is_empty(),
+        "no process of {} is found here{}",
+        named.collect::<Vec<_>>().join(" and "),
+        if rustix::process::geteuid().is_root() {
+            ""
+        } else {
+            "; most runtimes let only root read names"
+        }
+    );
+    Ok(found)
+}
+
 fn parent(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
 }
 
-/// What to call the program: the unit, the cgroup, or the first process and how many others there are.
-fn default_name(asked: &Processes, pids: &[u32]) -> String {
+/// What to call the program: the container, the pod or what they were asked for by, the unit, the cgroup, or the first process and how many others there are.
+fn default_name(asked: &Processes, containers: &[FoundContainer], pids: &[u32]) -> String {
     let given = asked.unit.clone().or_else(|| asked.cgroup.clone());
+    let given = given.or_else(|| name_of_containers(asked, containers));
     given.unwrap_or_else(|| {
         let first = pids.first().copied().unwrap_or_default();
         let name = fs::read(format!("/proc/{first}/comm")).unwrap_or_default();
@@ -123,6 +152,14 @@ fn default_name(asked: &Processes, pids: &[u32]) -> String {
             count => format!("{name} and {} more", count - 1),
         }
     })
+}
+
+/// The container that is asked for, or the patterns of several.
+fn name_of_containers(asked: &Processes, found: &[FoundContainer]) -> Option<String> {
+    match found {
+        [one] => Some(one.name.clone()),
+        _ => asked.pod.clone().or_else(|| asked.container.clone()),
+    }
 }
 
 /// The processes of the cgroups whose path matches in the first hierarchy that has one: so it is the path that
@@ -172,13 +209,18 @@ mod tests {
 
     #[test]
     fn a_program_of_several_processes_is_called_by_the_first_and_their_number() {
-        let nothing = Processes { pids: vec![], cgroup: None, unit: None };
+        let nothing = Processes::default();
         let own = std::process::id();
-        let one = default_name(&nothing, &[own]);
+        let one = default_name(&nothing, &[], &[own]);
         assert!(!one.is_empty() && !one.ends_with(" more"), "{one}");
-        assert_eq!(default_name(&nothing, &[own, 1, 2]), format!("{one} and 2 more"));
-        let unit = Processes { unit: Some("nginx.service".to_owned()), ..nothing };
-        assert_eq!(default_name(&unit, &[own, 1]), "nginx.service");
+        assert_eq!(default_name(&nothing, &[], &[own, 1, 2]), format!("{one} and 2 more"));
+        let unit = Processes { unit: Some("nginx.service".to_owned()), ..Processes::default() };
+        assert_eq!(default_name(&unit, &[], &[own, 1]), "nginx.service");
+        let pod = Processes { pod: Some("shop/web-*".to_owned()), ..Processes::default() };
+        let found = ["shop/web-0/nginx", "shop/web-1/nginx"]
+            .map(|name| FoundContainer { name: name.to_owned(), processes: vec![own] });
+        assert_eq!(default_name(&pod, &found, &[own]), "shop/web-*");
+        assert_eq!(default_name(&pod, &found[..1], &[own]), "shop/web-0/nginx");
     }
 
     #[test]

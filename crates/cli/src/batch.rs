@@ -144,6 +144,11 @@ pub fn batch(args: &Batch) -> anyhow::Result<()> {
 }
 
 fn default_progress(file: &Path) -> Option<PathBuf> {
+    // Next to a pipe is no place for it, nor in /dev, whatever /dev/stdin is.
+    let is_elsewhere = ["/dev", "/proc"].iter().any(|folder| file.starts_with(folder));
+    if is_elsewhere || !std::fs::metadata(file).is_ok_and(|data| data.is_file()) {
+        return None;
+    }
     let mut name = (file != Path::new("-")).then(|| file.as_os_str().to_owned())?;
     name.push(".progress");
     Some(PathBuf::from(name))

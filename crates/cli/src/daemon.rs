@@ -79,11 +79,16 @@ fn rules(args: &Args) -> Vec<PathBuf> {
     config.into_iter().map(|path| path.join("symbiont/rules.d")).collect()
 }
 
+/// The configuration: of this file, or the usual one where there is one.
+pub fn configured(path: Option<&Path>) -> anyhow::Result<Config> {
+    let usual = Path::new(USUAL_CONFIG);
+    let path = path.or_else(|| Some(usual).filter(|usual| usual.exists()));
+    Ok(path.map(Config::read).transpose()?.unwrap_or_default())
+}
+
 /// The configuration, with what the command line says instead.
 fn read(args: &Args) -> anyhow::Result<Config> {
-    let usual = Path::new(USUAL_CONFIG);
-    let path = args.config.clone().or_else(|| usual.exists().then(|| usual.to_owned()));
-    let config = path.map(|path| Config::read(&path)).transpose()?.unwrap_or_default();
+    let config = configured(args.config.as_deref())?;
     let mut config = match &args.policy {
         // Its parameters are other ones.
         Some(policy) if *policy != config.policy => {

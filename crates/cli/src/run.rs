@@ -55,17 +55,19 @@ pub fn run(args: &Run) -> anyhow::Result<()> {
         Some(path) => read_jobs(path)?,
         None => vec![Job::from(Command::new(&args.command)?)],
     };
-    let record = args.record.as_deref().map(create_record).transpose()?;
     let daemon = if args.own_manager { None } else { client::running(&args.state)? };
     if daemon.is_some() {
         refuse_what_a_daemon_cannot(args)?;
     }
-    let plan = plan(args, &jobs, record.as_ref())?;
+    let mut plan = plan(args, &jobs)?;
     let silent = daemon.as_deref().and_then(|socket| client::silent(socket, args.patience));
     if let (Some(socket), None) = (&daemon, &silent) {
         client::agree(socket, args.policy.as_deref())?;
     }
     let report_file = args.report_file.as_deref().map(prepare).transpose()?;
+    // Emptied only now, that nothing else is refused.
+    let record = args.record.as_deref().map(|path| create_record(path, args)).transpose()?;
+    plan.record = record.as_ref().zip(args.record.as_deref());
     let form = args.report.or(args.dry_run.then_some(ReportForm::Text));
 
     // A program that is managed already needs no second manager.
@@ -180,7 +182,7 @@ fn refuse_what_a_daemon_cannot(args: &Run) -> anyhow::Result<()> {
     }
 }
 
-fn plan<'a>(args: &'a Run, jobs: &[Job], record: Option<&'a File>) -> anyhow::Result<Plan<'a>> {
+fn plan<'a>(args: &'a Run, jobs: &[Job]) -> anyhow::Result<Plan<'a>> {
     let policy = find(args.policy.as_deref().unwrap_or(DEFAULT_POLICY))?;
     let settings = args.options.settings(policy)?;
     let settings = Settings { activity: args.activity.activity(jobs)?, ..settings };
@@ -215,7 +217,7 @@ fn plan<'a>(args: &'a Run, jobs: &[Job], record: Option<&'a File>) -> anyhow::Re
         state_dir: args.state.dir()?,
         learned,
         processor: knowledge::processor(),
-        record: record.zip(args.record.as_deref()),
+        record: None,
     })
 }
 
@@ -257,7 +259,11 @@ fn prepare(path: &Path) -> anyhow::Result<(Whole, String)> {
 }
 
 /// A file for a recording, for which there is some room; where there is none, no new file is left.
-fn create_record(path: &Path) -> anyhow::Result<File> {
+fn create_record(path: &Path, args: &Run) -> anyhow::Result<File> {
+    let file_of = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let report = args.report_file.as_deref();
+    let is_both = report.is_some_and(|report| file_of(report) == file_of(path)) && !is_stream(path);
+    anyhow::ensure!(!is_both, "--record and --report-file name the same file, {}", path.display());
     let is_new = std::fs::symlink_metadata(path).is_err();
     let created = open_record(path);
     if is_new && created.is_err() {
@@ -265,6 +271,11 @@ fn create_record(path: &Path) -> anyhow::Result<File> {
         let _ = output::remove(path);
     }
     created
+}
+
+/// Is it a pipe or a device, which keeps nothing?
+fn is_stream(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|data| !data.is_file())
 }
 
 fn open_record(path: &Path) -> anyhow::Result<File> {

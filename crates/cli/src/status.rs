@@ -1,5 +1,6 @@
 //! `symbiont status` and `symbiont why`: what the daemon does, for people and as JSON.
 
+mod container;
 mod why;
 
 use std::collections::BTreeMap;
@@ -7,6 +8,8 @@ use std::fmt::Write;
 
 use symbiont_topology::counted;
 use symbiont_wire::{Explanations, ProgramStatus, Request, STATUS_SCHEMA, Status, WHY_SCHEMA};
+
+use container::{command_of, container_line};
 
 use crate::args::{Status as StatusArgs, WhyArgs};
 use crate::client::connect;
@@ -115,7 +118,8 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         let quiet = program.quiet.as_ref().map(|it| clean(&symbiont_daemon::quiet_words(it)));
         let waits = crate::quiet::waiting_line(program);
         let words = Some(words.join("; ")).filter(|line| !line.is_empty());
-        for line in words.into_iter().chain(quiet).chain(waits) {
+        let container = container_line(program, command_of);
+        for line in container.into_iter().chain(words).chain(quiet).chain(waits) {
             writeln!(out, "{:>8} {line}", "")?;
         }
     }

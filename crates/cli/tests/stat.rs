@@ -35,6 +35,24 @@ fn lines(path: &std::path::Path) -> Vec<Value> {
 }
 
 #[test]
+fn a_command_has_the_ignored_signals_of_the_shell() {
+    if !can_count() {
+        return;
+    }
+    for trap in ["", "trap '' PIPE; ", "trap '' HUP XFSZ; "] {
+        let ignored = |with: &str| {
+            let line = format!("{trap}{with} grep SigIgn /proc/self/status");
+            let mut shell = Command::new("sh");
+            let output = shell.args(["-c", &line]).stdin(Stdio::null()).output().unwrap();
+            text(&output.stdout)
+        };
+        let counted = ignored(concat!(env!("CARGO_BIN_EXE_symbiont"), " stat -o /dev/null --"));
+        assert!(counted.starts_with("SigIgn"), "{counted}");
+        assert_eq!(counted, ignored(""), "{trap}");
+    }
+}
+
+#[test]
 fn a_commands_threads_are_counted_and_its_status_is_kept() {
     if !can_count() {
         return;

@@ -66,6 +66,7 @@ pub struct Daemon {
 Examples:
   symbiont attach --pid 4711
   symbiont attach --unit nginx.service
+  symbiont attach --pod 'shop/web-*' --class latency
   symbiont attach --cgroup 'user.slice/*/build-*'")]
 pub struct Attach {
     #[command(flatten)]
@@ -112,7 +113,7 @@ fn program_name(text: &str) -> Result<String, String> {
 }
 
 /// Names processes.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[group(required = true, multiple = true)]
 pub struct Processes {
     /// Number of a process; repeatable
@@ -125,6 +126,20 @@ pub struct Processes {
     /// All processes of a systemd unit, e.g. nginx.service
     #[arg(long, value_name = "NAME")]
     pub unit: Option<String>,
+    /// All processes of the pods of this namespace and name, e.g. 'shop/web-*'
+    #[arg(long, value_name = "NAMESPACE/GLOB", value_parser = pod)]
+    pub pod: Option<String>,
+    /// All processes of the containers of this name; with --pod, of those in these pods
+    #[arg(long, value_name = "GLOB")]
+    pub container: Option<String>,
+    /// Configuration that says where runtimes keep their state [default: the daemon's]
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub config: Option<PathBuf>,
+}
+
+/// A pod, as rules name it.
+fn pod(text: &str) -> Result<String, &'static str> {
+    text.contains('/').then(|| text.to_owned()).ok_or("a pod is written as NAMESPACE/NAME")
 }
 
 /// Show what the daemon manages

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Command, CommandFactory};
-use clap_complete::{Shell, generate_to};
+use clap_complete::{Generator, Shell, generate};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 
@@ -29,8 +29,10 @@ pub fn completions(folder: &Path) -> anyhow::Result<()> {
     let mut command = with_values(shown(&Cli::command()));
     let what = || format!("cannot write completions to {}", folder.display());
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish] {
-        let path = generate_to(shell, &mut command, "symbiont", folder).with_context(what)?;
-        let script = fs::read_to_string(&path).with_context(what)?;
+        let mut script = Vec::new();
+        generate(shell, &mut command, "symbiont", &mut script);
+        let script = String::from_utf8(script).with_context(what)?;
+        let path = folder.join(shell.file_name("symbiont"));
         fs::write(&path, with_pids(shell, &with_units(shell, &script))).with_context(what)?;
     }
     Ok(())

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
+use symbiont_linux::launch::by_fork;
 
 /// A child of this process.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Program {
         let Some((program, arguments)) = words.split_first() else {
             anyhow::bail!("the command is empty; give at least the program's name");
         };
-        match Command::new(program).args(arguments).spawn() {
+        match by_fork(Command::new(program).args(arguments)).spawn() {
             Ok(child) => Ok(Self { child }),
             Err(error) => {
                 let (code, why) = match error.kind() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use symbiont_topology::counted;
 use symbiont_wire::{CoRunner, Explanations, RunnerUp, Why};
 
+use super::container::container_words;
 use crate::doctor::text::hanging;
 use crate::quiet::quota_words;
 use crate::top::clean::clean;
@@ -47,6 +48,9 @@ fn explanation(why: &Why) -> String {
             add("where", &format!("{how} {}{at}; {allowed}", named(cpus)));
         }
         None => add("where", &format!("left to the OS{at}; {allowed}")),
+    }
+    if let Some(of) = &why.container {
+        add("container", &container_words(of));
     }
     add("policy", &why.policy);
     add("reason", if why.reason.is_empty() { "the policy gave none" } else { &why.reason });
@@ -143,7 +147,7 @@ fn runner_up(best: &RunnerUp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use symbiont_wire::{Score, Throttled};
+    use symbiont_wire::{Container, Score, Throttled};
 
     use super::*;
 
@@ -176,6 +180,7 @@ mod tests {
             ran_share: Some(0.5),
             waited_share: Some(0.25),
             throttled: None,
+            container: None,
         }
     }
 
@@ -193,6 +198,15 @@ mod tests {
                 thread: 13,
                 placed: None,
                 last_cpu: None,
+                container: Some(Container {
+                    namespace: Some("shop".into()),
+                    pod: Some("web-0".into()),
+                    container: Some("nginx".into()),
+                    image: Some("docker.io/library/nginx:1.27".into()),
+                    id: "0123456789abcdef".into(),
+                    runtime: "containerd".into(),
+                    qos: Some("burstable".into()),
+                }),
                 reason: "asleep".into(),
                 throttled: Some(Throttled {
                     cgroup: "/kubepods/podA/box".into(),

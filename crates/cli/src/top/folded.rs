@@ -1,4 +1,4 @@
-//! Threads folded into a row for each process or program: pure functions.
+//! Threads folded into a row for each process, program or pod: pure functions.
 //!
 //! # Approach
 //! Shares of time are summed, so that a program of eight busy threads ran for 800 %; slowdowns are
@@ -33,8 +33,43 @@ pub fn by_program(rows: &[Row], programs: &[ProgramStatus]) -> Vec<Row> {
     groups.map(|(id, rows)| one(first(id, &rows), &rows)).collect()
 }
 
-fn grouped(rows: &[Row], key: impl Fn(&Row) -> u32) -> BTreeMap<u32, Vec<&Row>> {
-    let mut groups: BTreeMap<u32, Vec<&Row>> = BTreeMap::new();
+/// A row for each pod, by the number of the first process of its first program; for each program that is in none.
+pub fn by_pod(rows: &[Row], programs: &[ProgramStatus]) -> Vec<Row> {
+    let first = |rows: &[&Row]| {
+        let first = rows.iter().map(|row| row.program_id).min();
+        let program = programs.iter().find(|program| Some(program.program) == first);
+        let root = program.and_then(|program| program.roots.first().copied());
+        root.or_else(|| rows.iter().map(|row| row.process).min()).unwrap_or_default()
+    };
+    let key = |row: &Row| match &row.pod {
+        Some(pod) => (Some(pod.clone()), 0),
+        None => (None, row.program_id),
+    };
+    let one_pod = |(key, rows): ((Option<String>, u32), Vec<&Row>)| {
+        let row = one(first(&rows), &rows);
+        match key.0 {
+            Some(pod) => called(pod, row),
+            None => row,
+        }
+    };
+    grouped(rows, key).into_iter().map(one_pod).collect()
+}
+
+/// A row of several programs by the name of them all.
+fn called(name: String, row: Row) -> Row {
+    Row { name: counted_name(&name, row.threads), program: name, ..row }
+}
+
+/// A name, and how many threads have it.
+fn counted_name(name: &str, threads: usize) -> String {
+    match threads {
+        1 => name.to_owned(),
+        count => format!("{name} x{count}"),
+    }
+}
+
+fn grouped<K: Ord>(rows: &[Row], key: impl Fn(&Row) -> K) -> BTreeMap<K, Vec<&Row>> {
+    let mut groups: BTreeMap<K, Vec<&Row>> = BTreeMap::new();
     for row in rows {
         groups.entry(key(row)).or_default().push(row);
     }
@@ -48,10 +83,7 @@ fn one(number: u32, rows: &[&Row]) -> Row {
     row.thread = number;
     row.process = number;
     row.threads = rows.len();
-    row.name = match rows.len() {
-        1 => row.program.clone(),
-        count => format!("{} x{count}", row.program),
-    };
+    row.name = counted_name(&row.program, rows.len());
     row.run_time = rows.iter().map(|row| row.run_time).sum();
     row.wait_time = rows.iter().map(|row| row.wait_time).sum();
     row.state = ['R', 'S', 'T']

@@ -9,6 +9,8 @@ pub struct Row {
     pub process: u32,
     /// Number of its program.
     pub program_id: u32,
+    /// The pod of its program.
+    pub pod: Option<String>,
     /// How many threads this row stands for.
     pub threads: usize,
     /// Its program.

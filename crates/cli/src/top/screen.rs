@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use symbiont_topology::{CpuSet, PuId};
-use symbiont_wire::{CoreStatus, Snapshot, ThreadStatus};
+use symbiont_wire::{CoreStatus, ProgramStatus, Snapshot, ThreadStatus};
 
 use super::clean::clean;
-use super::folded::{by_process, by_program};
+use super::folded::{by_pod, by_process, by_program};
 use super::row::Row;
 use super::state::{Fold, Order, State};
 
@@ -26,9 +26,10 @@ pub struct Screen {
     pub cores: Vec<CoreRow>,
     /// Threads, in the order of the snapshot.
     rows: Vec<Row>,
-    /// The same, a row for each process, and for each program.
+    /// The same, a row for each process, for each program, and for each pod.
     processes: Vec<Row>,
     programs: Vec<Row>,
+    pods: Vec<Row>,
 }
 
 /// A core as it is shown.
@@ -55,6 +56,11 @@ impl Screen {
         share_since(before, &mut now);
         let names: BTreeMap<u32, String> =
             now.programs.iter().map(|program| (program.program, clean(&program.name))).collect();
+        let pod = |program: &ProgramStatus| {
+            let pod = program.container.as_ref()?.pod_path()?;
+            Some((program.program, clean(&pod)))
+        };
+        let pods: BTreeMap<u32, String> = now.programs.iter().filter_map(pod).collect();
         let core_of = core_by_cpu(&now.cores);
         let mut on_cores: BTreeMap<u32, Vec<&ThreadStatus>> = BTreeMap::new();
         for thread in now.threads.iter().filter(|thread| runs(thread)) {
@@ -73,6 +79,7 @@ impl Screen {
                 thread: thread.thread,
                 process: thread.process,
                 program_id: thread.program,
+                pod: pods.get(&thread.program).cloned(),
                 threads: 1,
                 program: name(thread),
                 name: match thread.name.as_deref().map(clean) {
@@ -118,7 +125,8 @@ impl Screen {
         };
         let cores = now.cores.iter().map(core_row).collect();
         let (processes, programs) = (by_process(&rows), by_program(&rows, &now.programs));
-        Self { left_out: None, daemon_share, cores, rows, processes, programs, now }
+        let pods = by_pod(&rows, &now.programs);
+        Self { left_out: None, daemon_share, cores, rows, processes, programs, pods, now }
     }
 
     /// The threads, or what they are folded into, that the filter lets through, in the order that is asked for.
@@ -156,6 +164,7 @@ impl Screen {
             Fold::Threads => &self.rows,
             Fold::Processes => &self.processes,
             Fold::Programs => &self.programs,
+            Fold::Pods => &self.pods,
         }
     }
 
@@ -169,6 +178,7 @@ impl Row {
     fn contains(&self, wanted: &str) -> bool {
         wanted.is_empty()
             || self.name.to_lowercase().contains(wanted)
+            || self.pod.as_ref().is_some_and(|pod| pod.to_lowercase().contains(wanted))
             || self.thread.to_string().contains(wanted)
             || self.process.to_string() == wanted
             || self.category.as_ref().is_some_and(|(name, _)| name.to_lowercase().contains(wanted))

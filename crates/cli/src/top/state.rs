@@ -48,6 +48,8 @@ pub enum Fold {
     Processes,
     /// All threads of a program
     Programs,
+    /// All threads of a pod, or of a program that is in none
+    Pods,
 }
 
 impl Fold {
@@ -57,14 +59,17 @@ impl Fold {
             Self::Threads => "threads",
             Self::Processes => "processes",
             Self::Programs => "programs",
+            Self::Pods => "pods",
         }
     }
 
-    fn next(self) -> Self {
+    /// `has_pods`: where there are none, there is nothing to fold by them.
+    fn next(self, has_pods: bool) -> Self {
         match self {
             Self::Threads => Self::Processes,
             Self::Processes => Self::Programs,
-            Self::Programs => Self::Threads,
+            Self::Programs if has_pods => Self::Pods,
+            Self::Programs | Self::Pods => Self::Threads,
         }
     }
 }
@@ -207,7 +212,7 @@ impl State {
             Key::Char('d') => self.order = Order::Slowdown,
             Key::Char('t') => self.order = Order::Thread,
             Key::Char('f') => {
-                self.fold = self.fold.next();
+                self.fold = self.fold.next(rows.iter().any(|row| row.pod.is_some()));
                 (self.selected, self.first, self.follow) = (0, 0, None);
             }
             Key::Char('r') => self.reversed = !self.reversed,

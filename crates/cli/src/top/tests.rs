@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use symbiont_linux::occupancy::{CpuTime, CpuTimes};
 use symbiont_topology::PuId;
+use symbiont_wire::{Container, Snapshot};
 use world::{daemon, measured, thread};
 
 use super::only::Only;
@@ -116,6 +117,40 @@ fn folding_keeps_times_and_threads() {
 }
 
 #[test]
+fn where_there_are_pods_rows_fold_by_them() {
+    let mut snapshot = measured(64);
+    let pods = |snapshot: Snapshot| {
+        let screen = Screen::new(None, snapshot);
+        let mut state = State::new(false);
+        let mut folds = Vec::new();
+        for _ in 0..4 {
+            let rows = screen.rows(&state);
+            state.press(Key::Char('f'), &rows);
+            folds.push(state.fold);
+        }
+        state.fold = Fold::Pods;
+        let rows = screen.rows(&state);
+        let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+        (names, rows.iter().map(|row| row.threads).sum::<usize>(), folds.contains(&Fold::Pods))
+    };
+    let both = vec!["make x32".to_owned(), "xz x32".to_owned()];
+    assert_eq!(pods(snapshot.clone()), (both, 64, false));
+    let within = |pod: &str| {
+        Some(Container {
+            namespace: Some("shop".into()),
+            pod: Some(pod.into()),
+            ..Container::default()
+        })
+    };
+    snapshot.programs[0].container = within("web\u{1b}");
+    assert_eq!(pods(snapshot.clone()), (vec!["shop/web? x32".into(), "xz x32".into()], 64, true));
+    for program in &mut snapshot.programs {
+        program.container = within("web");
+    }
+    assert_eq!(pods(snapshot), (vec!["shop/web x64".into()], 64, true));
+}
+
+#[test]
 fn only_what_is_asked_for_is_listed() {
     let kept = |only: Only| {
         let mut snapshot = daemon(8);
@@ -152,7 +187,9 @@ fn what_is_printed_can_be_folded() {
 fn the_help_of_the_command_line_names_the_keys() {
     let help = super::help_of_keys();
     assert!(
-        help.contains("\n  f           fold: a row for each thread, each process, each program")
+        help.contains(
+            "\n  f           fold: a row for each thread, process, program, or pod if any"
+        )
     );
 }
 

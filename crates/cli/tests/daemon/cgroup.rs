@@ -20,12 +20,17 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A cgroup, removed with its value.
-struct Cgroup(PathBuf);
+pub struct Cgroup(PathBuf);
 
 impl Cgroup {
     /// Below the first root where one can be made and used: version 2's, or one of version 1.
-    fn new(name: &str) -> Option<Self> {
-        let roots = ["", "unified", "pids", "freezer"].map(|root| Path::new(CGROUPS).join(root));
+    pub fn new(name: &str) -> Option<Self> {
+        Self::in_one_of(&["", "unified", "pids", "freezer"], name)
+    }
+
+    /// Below the first of these hierarchies where one can be made and used.
+    pub fn in_one_of(hierarchies: &[&str], name: &str) -> Option<Self> {
+        let roots = hierarchies.iter().map(|root| Path::new(CGROUPS).join(root));
         roots.into_iter().find_map(|root| {
             let folder = root.join(name);
             let made = root.join("cgroup.procs").exists() && fs::create_dir(&folder).is_ok();
@@ -34,7 +39,7 @@ impl Cgroup {
         })
     }
 
-    fn add(&self, process: u32) -> bool {
+    pub fn add(&self, process: u32) -> bool {
         fs::write(self.0.join("cgroup.procs"), process.to_string()).is_ok()
     }
 }

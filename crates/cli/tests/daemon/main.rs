@@ -11,6 +11,7 @@ mod attached;
 mod batches;
 mod cgroup;
 mod classes;
+mod containers;
 mod descriptors;
 mod exposition;
 mod foreign;
@@ -45,6 +46,7 @@ fn main() {
         batches::trials(),
         cgroup::trials(),
         classes::trials(),
+        containers::trials(),
         descriptors::trials(),
         foreign::trials(),
         install::trials(),

@@ -5,6 +5,7 @@
 mod commands;
 mod daemon;
 mod disks;
+mod refused;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};

@@ -70,6 +70,8 @@ pub struct Config {
 pub struct ContainersConfig {
     /// Do their annotations count as a rule before all others?
     pub annotations: bool,
+    /// Do pods have metrics of their own?
+    pub metrics: bool,
     /// Where their runtimes keep their state.
     pub folders: Folders,
 }

@@ -78,6 +78,7 @@ pub fn program_status(known: &StepContext<'_>, id: ProgramId) -> ProgramStatus {
         quiet: None,
         waits: None,
         throttled: None,
+        container: None,
         next_to: Vec::new(),
     }
 }
@@ -148,6 +149,7 @@ fn why_one(
         ran_share: last.map(|last| last.running),
         waited_share: last.map(|last| (last.ready - last.running).max(0.0)),
         throttled: None,
+        container: None,
     }
 }
 

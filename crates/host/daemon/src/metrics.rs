@@ -12,7 +12,8 @@
 //! # Terms and units
 //! Names begin with `symbiont_`; times are seconds, sizes bytes, slowdowns time together / time alone.
 //! Counters count since the start of the daemon. Nothing is labelled by thread, process or program:
-//! the number of series does not grow with what runs.
+//! the number of series does not grow with what runs. Where it is asked for, pods have series ([`pods`]), which are
+//! bounded.
 //!
 //! # Properties
 //! - Moves are counted under the policy that made them (`moves_are_counted_by_policy_and_outcome`).
@@ -23,6 +24,7 @@
 //!   cause (`trouble_with_the_file_ends_with_its_cause`, `a_busy_port_is_tried_again`).
 
 mod http;
+mod pods;
 mod publisher;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +42,8 @@ use prometheus_client::registry::{Registry, Unit};
 use symbiont_wire::jobs::NodeJobs;
 
 use crate::config::MetricsConfig;
+use pods::PodMetrics;
+pub use pods::{OfPod, PodFigures, Pods};
 pub use publisher::{Published, Publisher};
 
 /// How often the figures are published at most.
@@ -140,6 +144,9 @@ pub struct Metrics {
     achieved: Slowdown,
     counters: Counters,
     gauges: Gauges,
+    pods: PodMetrics,
+    /// Do pods have series of their own?
+    shows_pods: bool,
     config: MetricsConfig,
     publisher: Option<Publisher>,
     /// The publisher could not be started.
@@ -192,6 +199,8 @@ impl Metrics {
             achieved: Family::new_with_constructor(buckets),
             counters: Counters::default(),
             gauges: Gauges::default(),
+            pods: PodMetrics::default(),
+            shows_pods: false,
             config: MetricsConfig::default(),
             publisher: None,
             trouble: None,
@@ -293,6 +302,7 @@ impl Metrics {
         ] {
             registry.register(name, help, gauge.clone());
         }
+        self.pods.register(registry);
         let quantum = "Period of the loop";
         registry.register_with_unit("quantum", quantum, seconds(), gauges.quantum.clone());
         let resident = "Resident memory of the daemon";
@@ -324,6 +334,11 @@ impl Metrics {
         }
     }
 
+    /// Do pods have series of their own from now on?
+    pub fn show_pods(&mut self, shows: bool) {
+        self.shows_pods = shows;
+    }
+
     /// What hinders publishing; shown by `status`.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
@@ -351,8 +366,8 @@ impl Metrics {
         self.config.jobs.is_some()
     }
 
-    /// Adds a step of the loop under a policy; publishes once a second, with what `own` reads and `jobs`
-    /// reports then.
+    /// Adds a step of the loop under a policy; publishes once a second, with what `own` reads, and `jobs` and
+    /// `pods` report then.
     pub fn observe(
         &mut self,
         policy: &str,
@@ -360,6 +375,7 @@ impl Metrics {
         slowdowns: &Slowdowns,
         own: impl FnOnce() -> Own,
         jobs: impl FnOnce() -> NodeJobs,
+        pods: impl FnOnce() -> Pods,
     ) {
         self.count(policy, figures, slowdowns);
         let Some(publisher) = &self.publisher else { return };
@@ -368,6 +384,7 @@ impl Metrics {
         }
         self.published = Some(Instant::now());
         self.measure_own(own());
+        self.pods.set(&if self.shows_pods { pods() } else { Pods::new() });
         // Numbers that are finite can be written.
         let text = || serde_json::to_string(&jobs()).unwrap_or_default();
         let jobs = if self.reports_jobs() { text() } else { String::new() };

@@ -8,6 +8,7 @@ use symbiont_machine::{Class, ProgramId};
 use symbiont_topology::counted;
 
 use crate::log::Kind;
+use crate::programs::Programs;
 use crate::rules::{Finder, Found, Rules};
 use crate::service::{MachineController, ProgramRequest, Service, own_uid};
 use crate::{ContainersConfig, OwnedProcess, Peer};
@@ -26,8 +27,6 @@ pub struct RuledPrograms {
     looked: Option<Instant>,
     /// Was it said that a rule matches the daemon?
     warned: bool,
-    /// For the log, with the next scan.
-    notes: Vec<String>,
 }
 
 /// What went wrong as rules were read.
@@ -51,14 +50,15 @@ impl RuledPrograms {
     /// By these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
-        let (programs, left, notes) = Default::default();
-        Self { rules, finder: Finder::new(), programs, left, looked: None, warned: false, notes }
+        let (programs, left) = Default::default();
+        Self { rules, finder: Finder::new(), programs, left, looked: None, warned: false }
     }
 
     /// What the configuration says about containers.
-    pub fn configure(&mut self, containers: &ContainersConfig) {
+    pub fn configure(&mut self, service: &mut Service, containers: &ContainersConfig) {
         self.rules.allow_annotations(containers.annotations);
-        self.finder.set_folders(containers.folders.clone());
+        service.around.set_folders(containers.folders.clone());
+        service.metrics.show_pods(containers.metrics);
     }
 
     /// A user does not want these managed, whatever a rule says.
@@ -73,9 +73,7 @@ impl RuledPrograms {
         self.finder.start_over();
         self.looked = None;
         self.warned = false;
-        let scan = self.finder.scan(&self.rules, |_| false);
-        let wanted = scan.found;
-        self.notes.extend(scan.notes);
+        let wanted = self.finder.scan(&self.rules, &mut service.around, |_| false).found;
         self.finder.start_over();
         let stays = |origin: &Origin| {
             let same = wanted.iter().find(|found| found.process == origin.process);
@@ -114,14 +112,14 @@ impl RuledPrograms {
             return Vec::new();
         }
         self.looked = Some(Instant::now());
-        let mut log = std::mem::take(&mut self.notes);
-        let scan = self.finder.scan(&self.rules, |process| {
+        let mut log = Vec::new();
+        let programs = &service.programs;
+        let scan = self.finder.scan(&self.rules, &mut service.around, |process| {
             let known = managed.machine().program_of(process);
-            known.is_some_and(|id| !is_open(service, id, process))
+            known.is_some_and(|id| !is_open(programs, id, process))
         });
         self.left.retain(|process| scan.alive.contains(process));
         self.programs.retain(|id, _| service.programs.get(*id).is_some());
-        log.extend(scan.notes);
         if let (Some(by), false) = (scan.own.first(), self.warned) {
             self.warned = true;
             log.push(format!(
@@ -131,7 +129,7 @@ impl RuledPrograms {
         for found in scan.found {
             if let Some(id) = managed.machine().program_of(found.process) {
                 // Others are children of one that was just enrolled.
-                if is_open(service, id, found.process) {
+                if is_open(&service.programs, id, found.process) {
                     let Found { name, process, verdict, .. } = &found;
                     let class = verdict.class;
                     service.programs.state_class(id, class);
@@ -168,8 +166,8 @@ impl RuledPrograms {
             let enrolled = managed.machine_mut().enrol_in(id, found.process);
             let (name, process) = (&found.name, found.process);
             if enrolled.is_ok() {
-                let line =
-                    format!("{name} (process {process}) is managed with its group, by a rule");
+                let by = &found.verdict.by;
+                let line = format!("{name} (process {process}) is managed with its group, by {by}");
                 service.log.add(Kind::Managed, line);
             }
             return enrolled.map_err(|error| error.to_string());
@@ -181,8 +179,15 @@ impl RuledPrograms {
         let peer = Peer { uid: own_uid(), pid: std::process::id() };
         let class = found.verdict.class;
         let (name, linger) = (found.name.as_str(), true);
-        let (is_class_stated, job, user, identity) = (true, None, None, None);
-        let wanted = ProgramRequest { name, class, is_class_stated, linger, job, user, identity };
+        let (is_class_stated, by) = (true, Some(found.verdict.by.as_str()));
+        let wanted = ProgramRequest {
+            name,
+            class,
+            is_class_stated,
+            linger,
+            by,
+            ..ProgramRequest::default()
+        };
         let (id, _) =
             service.take_in(managed, peer, wanted, vec![root]).map_err(|why| why.to_string())?;
         let origin = Origin { group: found.group.clone(), class, process: found.process };
@@ -192,8 +197,8 @@ impl RuledPrograms {
 }
 
 /// Was a program enrolled by this process, and its class not stated?
-fn is_open(service: &Service, id: ProgramId, process: u32) -> bool {
-    service.programs.get(id).is_some_and(|program| {
+fn is_open(programs: &Programs, id: ProgramId, process: u32) -> bool {
+    programs.get(id).is_some_and(|program| {
         !program.is_class_stated && program.roots.iter().any(|root| root.pid() == process)
     })
 }

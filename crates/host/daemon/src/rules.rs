@@ -35,6 +35,7 @@ mod annotations;
 mod file;
 mod finder;
 mod matcher;
+mod members;
 mod process;
 mod surroundings;
 
@@ -49,6 +50,7 @@ use annotations::Annotated;
 use file::Rule;
 pub use finder::{Finder, Found};
 use matcher::Matcher;
+pub use members::{ContainerPatterns, FoundContainer, find_containers};
 pub use process::{Facts, Needs};
 pub use surroundings::Surroundings;
 
@@ -175,10 +177,16 @@ impl Rules {
         for index in self.matcher.matching(facts) {
             let Some((path, rule)) = self.rule(index) else { continue };
             class = rule.class().unwrap_or(class);
+            let of_container = match (rule.class(), container.zip(asked.class)) {
+                (None, Some((container, asked))) if asked == class => {
+                    format!(", class by annotations of {}", container.display())
+                }
+                _ => String::new(),
+            };
             verdict = rule.manages().then(|| Verdict {
                 class,
                 group: rule.group(),
-                by: format!("a rule of {}", path.display()),
+                by: format!("a rule of {}{of_container}", path.display()),
             });
         }
         verdict

@@ -141,9 +141,9 @@ pub fn serve(daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
         LinuxMachine::new(host, options, hub).map_err(|(error, _)| machine_trouble(&error))?;
     let mut managed = Controller::new(machine, chosen.policy, Planner::new(daemon.config.bounds()));
     managed.set_holding(daemon.config.narrow);
-    let service = Service::new(&daemon.config.policy, quantum, enrolments);
+    let mut service = Service::new(&daemon.config.policy, quantum, enrolments);
     let mut ruled = RuledPrograms::new(Rules::of(daemon.rules.clone()));
-    ruled.configure(&daemon.config.containers);
+    ruled.configure(&mut service, &daemon.config.containers);
     let mut server = Server { daemon, managed, service, ruled, lock };
     server.step()?;
     server.service.notes.machine = limits(server.managed.machine());

@@ -1,6 +1,7 @@
 //! Carries out what clients ask for, between two steps of the loop.
 
 mod answers;
+mod pods;
 mod room;
 mod steps;
 
@@ -21,6 +22,7 @@ use symbiont_wire::{
     SERVICE_NAME,
 };
 
+use crate::contained::{Contained, name_in};
 use crate::hub::{Hub, Pending};
 use crate::jobs::JobAccounts;
 use crate::log::{Kind, Log};
@@ -28,6 +30,7 @@ use crate::metrics::Metrics;
 use crate::process::owner_of;
 use crate::programs::{ManagedProgram, Programs};
 use crate::quiet::Watch;
+use crate::rules::Surroundings;
 use crate::snapshot::RecentMoves;
 use crate::throttles::Throttles;
 use crate::together::Together;
@@ -77,6 +80,12 @@ pub struct Service {
     pub log: Log,
     /// Moves that were refused until the last step, by reason.
     refusals: BTreeMap<String, u64>,
+    /// Did the log say once that priorities do not act?
+    is_said_of_priorities: bool,
+    /// Users and containers of this machine.
+    pub around: Surroundings,
+    /// The containers of programs.
+    contained: Contained,
     started: Instant,
 }
 
@@ -91,6 +100,8 @@ pub struct Notes {
     pub rules: Vec<String>,
     /// Enrolments cannot be kept for the next start.
     pub enrolments: Option<String>,
+    /// Priorities that are wanted, and do not act.
+    pub priorities: Option<String>,
 }
 
 impl Notes {
@@ -98,13 +109,13 @@ impl Notes {
     pub fn all(&self) -> Vec<String> {
         let shortages =
             self.shortages.iter().map(|line| format!("{line}, since descriptors are bounded"));
-        let others = self.rules.iter().chain(&self.enrolments).cloned();
+        let others = self.rules.iter().chain(&self.enrolments).chain(&self.priorities).cloned();
         self.machine.iter().cloned().chain(shortages).chain(others).collect()
     }
 }
 
 /// What a client asks for when it hands over a program.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct ProgramRequest<'a> {
     /// Its name, for people.
     pub name: &'a str,
@@ -120,6 +131,8 @@ pub struct ProgramRequest<'a> {
     pub user: Option<u32>,
     /// What it is known by from one run to the next; none: its name.
     pub identity: Option<&'a str>,
+    /// What decided, as `a rule of FILE`; none: the peer asks.
+    pub by: Option<&'a str>,
 }
 
 /// Characters of a name.
@@ -134,7 +147,7 @@ impl<'a> ProgramRequest<'a> {
         let class =
             class.map_err(|error: UnknownClass| Failure::Refused { reason: error.to_string() })?;
         let class = class.unwrap_or_default();
-        Ok(Self { name, class, is_class_stated, linger, job: None, user: None, identity: None })
+        Ok(Self { name, class, is_class_stated, linger, ..Self::default() })
     }
 }
 
@@ -180,6 +193,9 @@ impl Service {
             new_roots: Vec::new(),
             log: Log::default(),
             refusals: BTreeMap::new(),
+            is_said_of_priorities: false,
+            around: Surroundings::default(),
+            contained: Contained::default(),
             started: Instant::now(),
         }
     }
@@ -311,7 +327,9 @@ impl Service {
         let mut notes: Vec<String> = self.room(managed, wanted.class, &pids)?.into_iter().collect();
         self.programs.reserve(peer, managed.last().map(|step| &step.sample))?;
         let machine = managed.machine_mut();
-        let name: String = wanted.name.chars().take(MOST_NAME).collect();
+        let container = pids.first().and_then(|first| self.around.container_of(*first));
+        let name = name_in(wanted.name, container.as_deref());
+        let name: String = name.chars().take(MOST_NAME).collect();
         // A line stays one line, in any reason.
         let shown = |c: char| if c.is_control() { '?' } else { c };
         let id = machine.add_program(&name.chars().map(shown).collect::<String>());
@@ -350,9 +368,9 @@ impl Service {
         }
         self.new_roots.extend(roots.iter().map(OwnedProcess::pid));
         let first = pids.first().copied().unwrap_or_default();
-        let by = match peer.pid == std::process::id() {
-            true => "by a rule".to_owned(),
-            false => format!("as user {} asks", peer.uid),
+        let by = match wanted.by {
+            Some(by) => format!("by {by}"),
+            None => format!("as user {} asks", peer.uid),
         };
         let class = wanted.class;
         self.log.add(
@@ -373,6 +391,7 @@ impl Service {
             since: Instant::now(),
         };
         self.programs.insert(id, program);
+        self.contained.insert(id, container, Instant::now());
         Ok((id, notes))
     }
 

@@ -514,6 +514,9 @@ impl<W: Wait> Machine for LinuxMachine<W> {
             });
         }
         self.report_contenders(&observed);
+        // They act or not depending on which processes compete now.
+        let abilities = self.actuator.abilities();
+        (self.support.boost, self.support.idle_class) = (abilities.boost, abilities.idle_class);
         // A thread that replaced its program has another id and the same key.
         let alive: Vec<ThreadKey> = threads.iter().map(|thread| (&thread.id).into()).collect();
         for gone in self.known.iter().filter(|known| alive.binary_search(known).is_err()) {

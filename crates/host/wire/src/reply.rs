@@ -154,9 +154,65 @@ pub struct ProgramStatus {
     /// The quota of CPU time that makes it wait; none while none does.
     #[serde(default)]
     pub throttled: Option<Throttled>,
+    /// The container that its first process is in; none where it is in none.
+    #[serde(default)]
+    pub container: Option<Container>,
     /// The programs that it shared cores with; none where the policy does not learn from them.
     #[serde(default)]
     pub next_to: Vec<NextToProgram>,
+}
+
+/// A container, as its makers call it. Two may have the same names; the id is the runtime's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Container {
+    /// Namespace of its pod.
+    #[serde(default)]
+    pub namespace: Option<String>,
+    /// Its pod.
+    #[serde(default)]
+    pub pod: Option<String>,
+    /// Its name.
+    #[serde(default)]
+    pub container: Option<String>,
+    /// Its image.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// The runtime's id of it.
+    pub id: String,
+    /// `containerd`, `cri-o`, `cri` (one of kubelet's; the path does not say which), `docker`, `podman`, `nspawn`, or
+    /// `oci` for runc and crun alone.
+    pub runtime: String,
+    /// Class of service of its pod, as kubelet calls it: `guaranteed`, `burstable` or `besteffort`.
+    #[serde(default)]
+    pub qos: Option<String>,
+}
+
+impl Container {
+    /// `NAMESPACE/POD/CONTAINER`, as far as there are names; else the runtime and the start of the id.
+    #[must_use]
+    pub fn display(&self) -> String {
+        let parts = [&self.namespace, &self.pod, &self.container].into_iter().flatten();
+        let parts: Vec<&str> = parts.map(String::as_str).collect();
+        match parts[..] {
+            [] => format!("{}/{}", self.runtime, self.short_id()),
+            _ => parts.join("/"),
+        }
+    }
+
+    /// The start of the id, as runtimes show it.
+    #[must_use]
+    pub fn short_id(&self) -> String {
+        const SHORT: usize = 12;
+        self.id.chars().take(SHORT).collect()
+    }
+
+    /// `NAMESPACE/POD`, or the pod alone where it has no namespace.
+    #[must_use]
+    pub fn pod_path(&self) -> Option<String> {
+        let pod = self.pod.as_ref()?;
+        Some(self.namespace.as_ref().map_or_else(|| pod.clone(), |of| format!("{of}/{pod}")))
+    }
 }
 
 /// A program that another one shared cores with.
@@ -283,6 +339,9 @@ pub struct Why {
     /// The quota of CPU time that makes its program wait; none while none does.
     #[serde(default)]
     pub throttled: Option<Throttled>,
+    /// The container that the first process of its program is in; none where it is in none.
+    #[serde(default)]
+    pub container: Option<Container>,
 }
 
 /// What the policy predicts of a placement that it did not choose.

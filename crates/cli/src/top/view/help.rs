@@ -12,7 +12,7 @@ const KEYS: [(&str, &str); 10] = [
     ("PgUp PgDn", "by pages; Home: the first one again, End: the last one"),
     ("c p o d t", "sort by cpu, program, core, slowdown, thread; s: by the next of these"),
     ("r", "the other way round"),
-    ("f", "fold: a row for each thread, each process, each program"),
+    ("f", "fold: a row for each thread, process, program, or pod if any"),
     ("/", "only what has this text in name, number, category or reason; Esc: all"),
     ("space", "pause, and go on"),
     ("^Z", "back to the shell; `fg` continues"),

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use procfs::process::Process;
-use symbiont_containers::Folders;
 
 use super::{Facts, Group, Needs, Rules, Surroundings, Verdict};
 
@@ -21,7 +20,6 @@ pub struct Finder {
     seen: BTreeMap<u32, u32>,
     /// The daemon and its ancestors: managing these means managing the daemon.
     own: BTreeSet<u32>,
-    around: Surroundings,
     scans: u32,
 }
 
@@ -47,8 +45,6 @@ pub struct Scan {
     pub own: Vec<String>,
     /// All processes.
     pub alive: BTreeSet<u32>,
-    /// State of containers that could not be read, for people.
-    pub notes: Vec<String>,
 }
 
 impl Finder {
@@ -65,11 +61,6 @@ impl Finder {
         Self { own, ..Self::default() }
     }
 
-    /// Finds the state of containers in these folders.
-    pub fn set_folders(&mut self, folders: Folders) {
-        self.around.set_folders(folders);
-    }
-
     /// Judges all processes anew with the next scan.
     pub fn start_over(&mut self) {
         self.seen.clear();
@@ -77,7 +68,12 @@ impl Finder {
 
     /// Judges the processes that are new, and from time to time the others; those that are managed
     /// are not looked at.
-    pub fn scan(&mut self, rules: &Rules, is_managed: impl Fn(u32) -> bool) -> Scan {
+    pub fn scan(
+        &mut self,
+        rules: &Rules,
+        around: &mut Surroundings,
+        is_managed: impl Fn(u32) -> bool,
+    ) -> Scan {
         let mut scan = Scan::default();
         self.scans = self.scans.wrapping_add(1);
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -91,33 +87,34 @@ impl Finder {
                 continue;
             }
             *scans = scans.saturating_add(1);
-            let Some((name, group, verdict)) = self.judge(rules, needs, process) else { continue };
+            let Some((name, group, verdict)) = judge(rules, needs, around, process) else {
+                continue;
+            };
             if self.own.contains(&process) {
                 scan.own.push(verdict.by);
             } else {
                 scan.found.push(Found { process, name, group, verdict });
             }
         }
-        scan.notes = self.around.end_scan();
         scan
     }
+}
 
-    fn judge(
-        &mut self,
-        rules: &Rules,
-        needs: Needs,
-        process: u32,
-    ) -> Option<(String, Option<String>, Verdict)> {
-        let process = Process::new(i32::try_from(process).ok()?).ok()?;
-        let facts = Facts::read(&process, needs, &mut self.around)?;
-        let verdict = rules.decide(&facts)?;
-        let executable = facts.executable.as_deref().and_then(|path| path.rsplit('/').next());
-        let (name, group) = match (verdict.group, facts.container) {
-            (Group::Container, Some(of)) => (Some(of.display()), Some(of.cgroup.clone())),
-            (Group::None, _) => (None, None),
-            (Group::Cgroup | Group::Container, _) => (facts.unit, Some(facts.cgroup)),
-        };
-        let name = name.or_else(|| executable.map(str::to_owned)).unwrap_or_default();
-        Some((name, group, verdict))
-    }
+fn judge(
+    rules: &Rules,
+    needs: Needs,
+    around: &mut Surroundings,
+    process: u32,
+) -> Option<(String, Option<String>, Verdict)> {
+    let process = Process::new(i32::try_from(process).ok()?).ok()?;
+    let facts = Facts::read(&process, needs, around)?;
+    let verdict = rules.decide(&facts)?;
+    let executable = facts.executable.as_deref().and_then(|path| path.rsplit('/').next());
+    let (name, group) = match (verdict.group, facts.container) {
+        (Group::Container, Some(of)) => (Some(of.display()), Some(of.cgroup.clone())),
+        (Group::None, _) => (None, None),
+        (Group::Cgroup | Group::Container, _) => (facts.unit, Some(facts.cgroup)),
+    };
+    let name = name.or_else(|| executable.map(str::to_owned)).unwrap_or_default();
+    Some((name, group, verdict))
 }

@@ -57,7 +57,7 @@ impl Facts {
         };
         let executable = executable.filter(|path| !path.is_empty())?;
         let text = |file: &str, most| text_of(process, file, most).ok();
-        let lines = text("cgroup", MOST_CGROUPS)?;
+        let lines = cgroups_of(process)?;
         let cgroup = main_path(&lines).to_owned();
         let container = match needs.container {
             true => around.container(&lines, uid, Instant::now()),
@@ -76,6 +76,11 @@ impl Facts {
             user: around.name_of(uid),
         })
     }
+}
+
+/// Its `/proc/PID/cgroup`.
+pub(super) fn cgroups_of(process: &Process) -> Option<String> {
+    text_of(process, "cgroup", MOST_CGROUPS).ok()
 }
 
 /// The start of a file of a process.

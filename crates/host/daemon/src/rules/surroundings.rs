@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use procfs::process::Process;
 use symbiont_containers::{Containers, Folders, Identity, Owner, Subordinates};
+
+use super::process::cgroups_of;
+use crate::contained::is_container;
 
 /// The file of subordinate uids is read again after this time.
 const FRESH: Duration = Duration::from_secs(60);
@@ -54,8 +58,15 @@ impl Surroundings {
         self.containers.identify(lines, &Owner { uid, home }, now)
     }
 
-    /// Ends a scan: forgets what is gone, and gives what could not be read.
-    pub fn end_scan(&mut self) -> Vec<String> {
+    /// The container of a process now; a step of a job is none.
+    pub fn container_of(&mut self, process: u32) -> Option<Arc<Identity>> {
+        let process = Process::new(i32::try_from(process).ok()?).ok()?;
+        let (lines, uid) = (cgroups_of(&process)?, process.uid().ok()?);
+        self.container(&lines, uid, Instant::now()).filter(|of| is_container(of))
+    }
+
+    /// Ends a round of looks: forgets what is gone, and gives what could not be read.
+    pub fn end_round(&mut self) -> Vec<String> {
         self.containers.sweep(Instant::now());
         let notes = self.containers.take_notes();
         notes

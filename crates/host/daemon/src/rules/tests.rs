@@ -247,7 +247,7 @@ fn facts_of_a_process_are_read() {
 fn the_daemon_and_its_ancestors_are_never_managed() {
     let rules = rules(&[("etc/a.toml", "[[rule]]\nexecutable = \"*\"\nmanage = true")]);
     let mut finder = Finder::new();
-    let scan = finder.scan(&rules, |_| false);
+    let scan = finder.scan(&rules, &mut Surroundings::default(), |_| false);
     let own = [1, std::process::id()];
     assert!(scan.found.iter().all(|found| !own.contains(&found.process)), "{scan:?}");
     assert!(!scan.own.is_empty(), "it is reported");

@@ -195,7 +195,7 @@ impl Server<'_> {
         self.service.policy.clone_from(&config.policy);
         self.service.quantum = quantum;
         self.service.metrics.publish_to(&config.metrics);
-        self.ruled.configure(&config.containers);
+        self.ruled.configure(&mut self.service, &config.containers);
         let failed = self.read_rules();
         let rules = self.ruled.summary();
         let said = format!("policy {}, quantum {quantum:?}, {rules}", config.policy);
@@ -238,9 +238,16 @@ impl Server<'_> {
             }
             let identity = identity.as_deref();
             let is_class_stated = class != Class::Normal;
-            let (name, linger, user) = (name.as_str(), true, None);
-            let wanted =
-                ProgramRequest { name, class, is_class_stated, linger, job, user, identity };
+            let (name, linger) = (name.as_str(), true);
+            let wanted = ProgramRequest {
+                name,
+                class,
+                is_class_stated,
+                linger,
+                job,
+                identity,
+                ..ProgramRequest::default()
+            };
             let line = match self.service.take_in(&mut self.managed, peer, wanted, alive) {
                 Ok(_) => format!("{name} of user {uid} is managed again"),
                 Err(failure) => format!("{name} of user {uid} is not managed again: {failure}"),

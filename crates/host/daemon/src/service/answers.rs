@@ -9,6 +9,7 @@ use symbiont_wire::{
 };
 
 use super::{MachineController, Service, not_managed};
+use crate::contained::to_wire;
 use crate::explain::{self, Names, StepContext};
 use crate::programs::ManagedProgram;
 use crate::snapshot::{pages, snapshot};
@@ -16,6 +17,8 @@ use crate::{OwnedProcess, Peer};
 
 /// Programs in one reply of `Status`: far below the bound of a message.
 const PROGRAMS_IN_A_REPLY: usize = 32;
+/// Of a message's bound, what the envelope leaves.
+const ROOM: usize = symbiont_wire::MOST_BYTES - 1024;
 
 impl Service {
     pub(super) fn why(
@@ -26,8 +29,6 @@ impl Service {
     ) -> Result<Reply, Failure> {
         /// Threads in a reply, as a start.
         const MOST: usize = 48;
-        /// Of a message's bound, what the envelope leaves.
-        const ROOM: usize = symbiont_wire::MOST_BYTES - 1024;
         let names = self.names(peer);
         let (mut threads, more) = match self.step_context(managed) {
             Some(known) => explain::why(&known, id, &names, MOST),
@@ -45,6 +46,7 @@ impl Service {
             }
             thread.co_runners.truncate(MOST / 4);
             let program = managed.last().and_then(|step| program_of(&step.sample, thread));
+            thread.container = program.and_then(|id| self.contained.of(id)).map(to_wire);
             thread.throttled = program.and_then(|id| self.throttles.of(id).cloned());
         }
         loop {
@@ -105,18 +107,20 @@ impl Service {
 
     pub(super) fn status(&self, managed: &MachineController, peer: Peer, more: bool) -> Vec<Reply> {
         let mut status = self.status_of(managed, peer);
-        let mut programs = std::mem::take(&mut status.programs);
-        if !more && programs.len() > PROGRAMS_IN_A_REPLY {
-            let all = programs.len();
-            status.notes.push(format!("{PROGRAMS_IN_A_REPLY} of {all} programs are shown"));
-            programs.truncate(PROGRAMS_IN_A_REPLY);
+        let programs = std::mem::take(&mut status.programs);
+        let all = programs.len();
+        let chunks = programs.chunks(PROGRAMS_IN_A_REPLY);
+        let mut pages: Vec<Status> = chunks.flat_map(|chunk| divided(&status, chunk)).collect();
+        if pages.is_empty() {
+            pages.push(status);
         }
-        let pages: Vec<&[ProgramStatus]> = match programs.is_empty() {
-            true => vec![&[]],
-            false => programs.chunks(PROGRAMS_IN_A_REPLY).collect(),
-        };
-        let page = |page: &&[ProgramStatus]| Status { programs: page.to_vec(), ..status.clone() };
-        replies(&pages.iter().map(page).collect::<Vec<_>>())
+        if !more && pages.len() > 1 {
+            pages.truncate(1);
+            for page in &mut pages {
+                page.notes.push(format!("{} of {all} programs are shown", page.programs.len()));
+            }
+        }
+        replies(&pages)
     }
 
     pub(super) fn snapshot(
@@ -165,10 +169,22 @@ impl Service {
             quiet: self.quiet.report(id),
             waits: self.waiting.of(id),
             throttled: self.throttles.of(id).cloned(),
+            container: self.contained.of(id).map(to_wire),
             next_to: next_to.collect(),
             ..status
         }
     }
+}
+
+/// A page of a status in parts that each fit into a message, if one program does.
+fn divided(status: &Status, programs: &[ProgramStatus]) -> Vec<Status> {
+    let page = Status { programs: programs.to_vec(), ..status.clone() };
+    let length = serde_json::to_vec(&page).map_or(0, |bytes| bytes.len());
+    if programs.len() <= 1 || length <= ROOM {
+        return vec![page];
+    }
+    let (first, second) = programs.split_at(programs.len().div_ceil(2));
+    [divided(status, first), divided(status, second)].concat()
 }
 
 fn program_of(sample: &Sample, why: &Why) -> Option<ProgramId> {

@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
-use symbiont_machine::{Machine, ProgramId, Sample};
+use symbiont_machine::{Ability, Change, Machine, ProgramId, Sample};
+use symbiont_planner::Why;
 use symbiont_topology::counted;
 
+use super::pods::{ProgramStates, pods_of};
 use super::{MachineController, Service};
 use crate::jobs::JobOf;
 use crate::log::Kind;
@@ -34,6 +36,8 @@ impl Service {
                 self.log.add(Kind::RefusedMove, line);
             }
         }
+        log.extend(self.note_priorities(managed));
+        log.extend(self.contained.refresh(&self.programs, &mut self.around, Instant::now()));
         self.ending.retain(|id, _| self.programs.get(*id).is_some());
         self.ending.values_mut().for_each(|is_seen| *is_seen = true);
         let ended = self.programs.ended(sample);
@@ -52,6 +56,25 @@ impl Service {
         self.keep_enrolments(managed);
         self.observe(managed);
         log
+    }
+
+    /// Notes why priorities that are wanted do not act here, and says it in the log the first time: with each process
+    /// that begins or ends to compete it may be so, or not so.
+    fn note_priorities(&mut self, managed: &MachineController) -> Option<String> {
+        let withheld = &managed.last()?.plan.withheld;
+        let is_unsupported = withheld.iter().any(|it| {
+            let is_priority = matches!(it.wanted.change, Change::Priority(_));
+            is_priority && it.why == Why::Unsupported
+        });
+        let support = managed.machine().support();
+        let why = || [&support.boost, &support.idle_class].into_iter().find_map(absent);
+        self.notes.priorities = is_unsupported
+            .then(why)
+            .flatten()
+            .map(|why| format!("threads are placed, but their priorities do not change: {why}"));
+        let is_new = self.notes.priorities.is_some() && !self.is_said_of_priorities;
+        self.is_said_of_priorities |= is_new;
+        self.notes.priorities.clone().filter(|_| is_new)
     }
 
     /// A program has ended; daemons that it left behind are released with it.
@@ -132,7 +155,13 @@ impl Service {
             self.jobs.observe(step, topology, managed.policy(), &programs.collect());
         }
         let jobs = || self.jobs.report(self.processor.as_deref(), &self.policy, topology);
-        self.metrics.observe(&self.policy, &figures, &slowdowns, own, jobs);
+        let states = ProgramStates {
+            contained: &self.contained,
+            waiting: &self.waiting,
+            throttles: &self.throttles,
+        };
+        let pods = || pods_of(programs, &states, step, managed.applied());
+        self.metrics.observe(&self.policy, &figures, &slowdowns, own, jobs, pods);
     }
 
     /// Notes for the next start what is managed now.
@@ -143,4 +172,8 @@ impl Service {
             .err()
             .map(|error| format!("after a crash programs would not be managed again: {error}"));
     }
+}
+
+fn absent(ability: &Ability) -> Option<&str> {
+    ability.why().filter(|_| !ability.exists())
 }

@@ -53,20 +53,30 @@ pub fn is_ignored(signal: i32) -> bool {
 }
 
 /// Has a program started by fork(2) and execve(2), with the ignored signals of this process. By `posix_spawn`, which
-/// the standard library prefers, glibc starts programs with the signals ignored that it uses itself (32 and 33).
+/// the standard library prefers, glibc starts programs with the signals ignored that it uses itself (32 and 33). And
+/// the library has SIGPIPE as at first, though it may have been ignored: `trap '' PIPE`.
 pub fn by_fork(command: &mut std::process::Command) -> &mut std::process::Command {
-    // SAFETY: nothing is done between fork and exec.
-    unsafe { command.pre_exec(|| Ok(())) }
+    // SAFETY: sigaction alone is called between fork and exec, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            give_back_signals();
+            Ok(())
+        })
+    }
 }
 
 /// Undoes what the runtime and this process did, right before a program takes this process over.
 pub(super) fn give_back() {
-    raw::set_ignored(libc::SIGPIPE, SIGPIPE_IGNORED.load(Ordering::Relaxed));
-    raw::set_ignored(libc::SIGXFSZ, SIGXFSZ_IGNORED.load(Ordering::Relaxed));
+    give_back_signals();
     let closed = CLOSED.load(Ordering::Relaxed);
     for descriptor in 0..3 {
         if closed & (1 << descriptor) != 0 {
             raw::close_standard(descriptor);
         }
     }
+}
+
+fn give_back_signals() {
+    raw::set_ignored(libc::SIGPIPE, SIGPIPE_IGNORED.load(Ordering::Relaxed));
+    raw::set_ignored(libc::SIGXFSZ, SIGXFSZ_IGNORED.load(Ordering::Relaxed));
 }

@@ -128,15 +128,20 @@ fn a_nudge_is_made_from_where_the_thread_runs() {
     let thread = victim.thread();
     rig.actuator.adopt(&thread).unwrap();
     let own = mask_of(gettid());
-    let mut there = 0;
-    for to in [&first, &second].into_iter().cycle().take(40) {
-        assert_eq!(nudge(&rig, &thread, to), Outcome::Done);
-        let from = PuId(u32::try_from(rustix::thread::sched_getcpu()).unwrap());
-        there += u32::from(!to.contains(from));
-        assert_eq!(mask_of(gettid()), own);
-    }
-    // The kernel may balance either away in between, but seldom; of two CPUs, half would be chance.
-    assert!(there > 32, "{there} of 40");
+    let of_40 = || {
+        let mut there = 0;
+        for to in [&first, &second].into_iter().cycle().take(40) {
+            assert_eq!(nudge(&rig, &thread, to), Outcome::Done);
+            let from = PuId(u32::try_from(rustix::thread::sched_getcpu()).unwrap());
+            there += u32::from(!to.contains(from));
+            assert_eq!(mask_of(gettid()), own);
+        }
+        there
+    };
+    // The kernel may balance either away in between, on a busy machine often. Of two CPUs half would be chance, of
+    // which 33 are one in thirty thousand.
+    let tries: Vec<u32> = (0..20).map(|_| of_40()).take_while(|there| *there <= 32).collect();
+    assert!(tries.len() < 20, "{tries:?} of 40");
 }
 
 #[test]

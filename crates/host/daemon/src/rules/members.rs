@@ -1,0 +1,62 @@
+//! The processes of containers that a user names, as rules do.
+
+use std::collections::BTreeMap;
+
+use symbiont_containers::{Folders, Identity};
+
+use super::Surroundings;
+use super::file::Pattern;
+
+/// Names of containers: all that are given must match.
+#[derive(Debug)]
+pub struct ContainerPatterns {
+    pod: Option<globset::GlobMatcher>,
+    container: Option<globset::GlobMatcher>,
+}
+
+/// A container of which something runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundContainer {
+    /// `NAMESPACE/POD/CONTAINER`, as far as there are names.
+    pub name: String,
+    /// All its processes.
+    pub processes: Vec<u32>,
+}
+
+impl ContainerPatterns {
+    /// `pod` is written as NAMESPACE/NAME.
+    ///
+    /// # Errors
+    /// When one is no pattern.
+    pub fn new(pod: Option<&str>, container: Option<&str>) -> Result<Self, globset::Error> {
+        let matcher = |text: Option<&str>| -> Result<_, globset::Error> {
+            let pattern = text.map(str::parse::<Pattern>).transpose()?;
+            Ok(pattern.map(|pattern| pattern.glob().compile_matcher()))
+        };
+        Ok(Self { pod: matcher(pod)?, container: matcher(container)? })
+    }
+
+    fn matches(&self, of: &Identity) -> bool {
+        let is = |pattern: &Option<globset::GlobMatcher>, name: Option<&str>| {
+            pattern.as_ref().is_none_or(|pattern| name.is_some_and(|name| pattern.is_match(name)))
+        };
+        is(&self.pod, of.pod_path().as_deref()) && is(&self.container, of.container.as_deref())
+    }
+}
+
+/// The containers that these patterns name, by the state in these folders, as far as this user may read it.
+#[must_use]
+pub fn find_containers(folders: Folders, patterns: &ContainerPatterns) -> Vec<FoundContainer> {
+    let mut around = Surroundings::default();
+    around.set_folders(folders);
+    let mut found: BTreeMap<String, FoundContainer> = BTreeMap::new();
+    for process in procfs::process::all_processes().into_iter().flatten().flatten() {
+        let Ok(number) = u32::try_from(process.pid) else { continue };
+        let Some(of) = around.container_of(number) else { continue };
+        if patterns.matches(&of) {
+            let new = || FoundContainer { name: of.display(), processes: Vec::new() };
+            found.entry(of.cgroup.clone()).or_insert_with(new).processes.push(number);
+        }
+    }
+    found.into_values().collect()
+}
