@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::{fs, io};
 
 use anyhow::Context;
@@ -23,7 +24,7 @@ const HIERARCHIES: [&str; 6] = ["unified", "systemd", "cpu", "cpu,cpuacct", "cpu
 /// Hands processes to the daemon.
 pub fn attach(args: &Attach) -> anyhow::Result<()> {
     let mut client = connect(&args.state)?;
-    let containers = in_containers(&args.processes)?;
+    let containers = in_containers(&args.processes, args.config.as_deref())?;
     let pids = pids(&args.processes, &containers)?;
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -45,7 +46,7 @@ pub fn attach(args: &Attach) -> anyhow::Result<()> {
 /// Has the daemon release programs.
 pub fn detach(args: &Detach) -> anyhow::Result<()> {
     let mut client = connect(&args.state)?;
-    let containers = in_containers(&args.processes)?;
+    let containers = in_containers(&args.processes, args.config.as_deref())?;
     let held = hold(&pids(&args.processes, &containers)?)?;
     let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
     let done: Released = client.call(Request::Detach {}, &fds)?;
@@ -107,13 +108,13 @@ fn pids(asked: &Processes, containers: &[FoundContainer]) -> anyhow::Result<Vec<
 }
 
 /// The containers that are asked for.
-fn in_containers(asked: &Processes) -> anyhow::Result<Vec<FoundContainer>> {
-    let Processes { pod, container, config, .. } = asked;
+fn in_containers(asked: &Processes, config: Option<&Path>) -> anyhow::Result<Vec<FoundContainer>> {
+    let Processes { pod, container, .. } = asked;
     if pod.is_none() && container.is_none() {
         return Ok(Vec::new());
     }
     let patterns = ContainerPatterns::new(pod.as_deref(), container.as_deref())?;
-    let folders = crate::daemon::configured(config.as_deref())?.containers.folders;
+    let folders = crate::daemon::configured(config)?.containers.folders;
     let found = find_containers(folders, &patterns);
     let named = [("pod", pod), ("container", container)].into_iter();
     let named = named.filter_map(|(what, name)| Some(format!("{what} {}", name.as_ref()?)));

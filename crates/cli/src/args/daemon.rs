@@ -77,6 +77,9 @@ pub struct Attach {
     /// What they are run for: latency, batch, normal, or alone for measuring [default: normal]
     #[arg(long, value_name = "CLASS")]
     pub class: Option<Class>,
+    /// Configuration that says where runtimes keep their state [default: the daemon's]
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub config: Option<PathBuf>,
     #[command(flatten)]
     pub state: State,
 }
@@ -89,6 +92,9 @@ pub struct Attach {
 pub struct Detach {
     #[command(flatten)]
     pub processes: Processes,
+    /// Configuration that says where runtimes keep their state [default: the daemon's]
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub config: Option<PathBuf>,
     #[command(flatten)]
     pub state: State,
 }
@@ -132,9 +138,6 @@ pub struct Processes {
     /// All processes of the containers of this name; with --pod, of those in these pods
     #[arg(long, value_name = "GLOB")]
     pub container: Option<String>,
-    /// Configuration that says where runtimes keep their state [default: the daemon's]
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub config: Option<PathBuf>,
 }
 
 /// A pod, as rules name it.

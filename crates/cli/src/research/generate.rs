@@ -288,9 +288,9 @@ mod tests {
         let attach = command.find_subcommand("attach").unwrap();
         let text = String::from_utf8(page(attach).unwrap()).unwrap();
         let unescaped = text.replace("\\-", "-");
-        for part in
-            ["<--pid <PID>|--cgroup <GLOB>|--unit <NAME>>", "EXAMPLES", "symbiont-detach(1)"]
-        {
+        let usage =
+            "<--pid <PID>|--cgroup <GLOB>|--unit <NAME>|--pod <NAMESPACE/GLOB>|--container <GLOB>>";
+        for part in [usage, "EXAMPLES", "symbiont-detach(1)"] {
             assert!(unescaped.contains(part), "{part} is missing in {text}");
         }
         assert!(!text.contains(".SH EXTRA"), "{text}");
