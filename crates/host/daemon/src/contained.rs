@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use symbiont_containers::{Identity, Qos, Runtime};
+use symbiont_containers::{Identity, Qos};
 use symbiont_machine::ProgramId;
 use symbiont_wire::Container;
 
 use crate::programs::Programs;
-use crate::rules::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// Between two rounds.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -106,11 +106,6 @@ pub fn name_in<'a>(given: &'a str, container: Option<&Identity>) -> Cow<'a, str>
             && of.cgroup.rsplit('/').next() == Some(last(given))
     };
     container.filter(is_of_cgroup).map_or(Cow::Borrowed(given), |of| Cow::Owned(of.display()))
-}
-
-/// Is it what people call a container?
-pub fn is_container(of: &Identity) -> bool {
-    of.runtime != Runtime::Slurm
 }
 
 /// As it is sent to clients.

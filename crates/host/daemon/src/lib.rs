@@ -55,6 +55,7 @@ mod rules;
 mod serve;
 mod service;
 mod snapshot;
+mod surroundings;
 mod throttles;
 mod together;
 mod waits;

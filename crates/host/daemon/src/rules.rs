@@ -37,7 +37,6 @@ mod finder;
 mod matcher;
 mod members;
 mod process;
-mod surroundings;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -52,7 +51,6 @@ pub use finder::{Finder, Found};
 use matcher::Matcher;
 pub use members::{ContainerPatterns, FoundContainer, find_containers};
 pub use process::{Facts, Needs};
-pub use surroundings::Surroundings;
 
 /// The verdict of the rules on a process.
 #[derive(Debug, Clone, PartialEq, Eq)]

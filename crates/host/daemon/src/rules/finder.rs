@@ -5,7 +5,8 @@ use std::fs;
 
 use procfs::process::Process;
 
-use super::{Facts, Group, Needs, Rules, Surroundings, Verdict};
+use super::{Facts, Group, Needs, Rules, Verdict};
+use crate::surroundings::Surroundings;
 
 /// Scans at a new process before it is taken to have become what it will be: a shell's child is the
 /// shell itself until it executes its program.

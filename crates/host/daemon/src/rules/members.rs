@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use symbiont_containers::{Folders, Identity};
 
-use super::Surroundings;
 use super::file::Pattern;
+use crate::surroundings::Surroundings;
 
 /// Names of containers: all that are given must match.
 #[derive(Debug)]

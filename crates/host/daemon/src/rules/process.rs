@@ -1,18 +1,15 @@
 //! The properties of a process that rules match.
 
-use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Instant;
 
 use procfs::process::Process;
 use symbiont_containers::{Identity, main_path};
 
-use super::Surroundings;
+use crate::surroundings::{Surroundings, cgroups_of, text_of};
 
 /// Bytes of a command line that are read.
 const MOST_COMMAND: u64 = 64 << 10;
-/// Bytes of the list of a process's cgroups that are read.
-const MOST_CGROUPS: u64 = 256 << 10;
 
 /// What rules ask for beyond what is cheap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,19 +73,6 @@ impl Facts {
             user: around.name_of(uid),
         })
     }
-}
-
-/// Its `/proc/PID/cgroup`.
-pub(super) fn cgroups_of(process: &Process) -> Option<String> {
-    text_of(process, "cgroup", MOST_CGROUPS).ok()
-}
-
-/// The start of a file of a process.
-fn text_of(process: &Process, file: &str, most: u64) -> io::Result<String> {
-    let opened = process.open_relative(file).map_err(io::Error::other)?;
-    let mut bytes = Vec::new();
-    opened.take(most).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The unit of a cgroup's path, as systemd names its cgroups.

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::*;
+use crate::surroundings::Surroundings;
 
 fn rules(files: &[(&str, &str)]) -> Rules {
     let (rules, errors) = try_rules(files);

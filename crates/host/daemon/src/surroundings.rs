@@ -1,19 +1,19 @@
 //! What is known around the processes: users, their subordinate uids, containers.
 
 use std::collections::HashMap;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use procfs::process::Process;
-use symbiont_containers::{Containers, Folders, Identity, Owner, Subordinates};
-
-use super::process::cgroups_of;
-use crate::contained::is_container;
+use symbiont_containers::{Containers, Folders, Identity, Owner, Runtime, Subordinates};
 
 /// The file of subordinate uids is read again after this time.
 const FRESH: Duration = Duration::from_secs(60);
 const SUBORDINATES: &str = "etc/subuid";
+/// Bytes of the list of a process's cgroups that are read.
+const MOST_CGROUPS: u64 = 256 << 10;
 
 /// A user, as the system's databases have it.
 #[derive(Debug, Clone)]
@@ -85,4 +85,22 @@ impl Surroundings {
         };
         self.users.entry(uid).or_insert_with(find).as_ref()
     }
+}
+
+/// Is it what people call a container?
+fn is_container(of: &Identity) -> bool {
+    of.runtime != Runtime::Slurm
+}
+
+/// Its `/proc/PID/cgroup`.
+pub(crate) fn cgroups_of(process: &Process) -> Option<String> {
+    text_of(process, "cgroup", MOST_CGROUPS).ok()
+}
+
+/// The start of a file of a process.
+pub(crate) fn text_of(process: &Process, file: &str, most: u64) -> io::Result<String> {
+    let opened = process.open_relative(file).map_err(io::Error::other)?;
+    let mut bytes = Vec::new();
+    opened.take(most).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
