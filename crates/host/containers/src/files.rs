@@ -1,9 +1,8 @@
 //! What the state files of the runtimes hold.
 //!
 //! # Problem
-//! Each runtime keeps what it knows of a container in files of its own. None of their formats is
-//! promised; what is read here was seen in runc 1.1, crun 1.8, containerd 1.6, docker 20.10 and podman 4.3, and what
-//! those leave out
+//! Each runtime keeps what it knows of a container in files of its own. None of their formats is promised; what is
+//! read here was seen in runc 1.1, crun 1.8, containerd 1.6, docker 20.10 and podman 4.3, and what those leave out
 //! in the sources of CRI-O.
 //!
 //! # Approach
@@ -186,8 +185,9 @@ pub fn runc(bytes: &[u8]) -> Result<Facts, String> {
 struct Crun {
     #[serde(rename = "cgroup-path")]
     cgroup_path: Option<String>,
-    #[allow(dead_code, reason = "what has none is no status of crun")]
-    pid: IgnoredAny,
+    /// What has none is no status of crun.
+    #[serde(rename = "pid")]
+    _pid: IgnoredAny,
 }
 
 /// `status` of crun.

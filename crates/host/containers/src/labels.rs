@@ -83,8 +83,9 @@ impl<'de> Visitor<'de> for LabelsVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
         let mut labels = Labels::default();
         while let Some(key) = map.next_key::<Cow<'_, str>>()? {
-            if let Value::Text(value) = map.next_value()? {
-                labels.add(&key, &value);
+            match map.next_value()? {
+                Value::Text(value) => labels.add(&key, &value),
+                Value::Other(IgnoredAny) => {}
             }
         }
         Ok(labels)
@@ -95,7 +96,7 @@ impl<'de> Visitor<'de> for LabelsVisitor {
 #[serde(untagged)]
 enum Value {
     Text(String),
-    #[allow(dead_code, reason = "what is no text is skipped")]
+    /// Skipped.
     Other(IgnoredAny),
 }
 
