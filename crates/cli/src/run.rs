@@ -260,7 +260,13 @@ fn prepare(path: &Path) -> anyhow::Result<(Whole, String)> {
 
 /// A file for a recording, for which there is some room; where there is none, no new file is left.
 fn create_record(path: &Path, args: &Run) -> anyhow::Result<File> {
-    let file_of = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // A file that is new has a folder.
+    let file_of = |path: &Path| {
+        let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = std::fs::canonicalize(parent.unwrap_or(Path::new("."))).ok();
+        let new = || Some(folder?.join(path.file_name()?));
+        std::fs::canonicalize(path).ok().or_else(new).unwrap_or_else(|| path.to_owned())
+    };
     let report = args.report_file.as_deref();
     let is_both = report.is_some_and(|report| file_of(report) == file_of(path)) && !is_stream(path);
     anyhow::ensure!(!is_both, "--record and --report-file name the same file, {}", path.display());
