@@ -136,7 +136,8 @@ fn parent(pid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
 }
 
-/// What to call the program: the container, the pod or what they were asked for by, the unit, the cgroup, or the first process and how many others there are.
+/// What to call the program: the unit, the cgroup, the container, the patterns of several, or the first process and
+/// how many more there are.
 fn default_name(asked: &Processes, containers: &[FoundContainer], pids: &[u32]) -> String {
     let given = asked.unit.clone().or_else(|| asked.cgroup.clone());
     let given = given.or_else(|| name_of_containers(asked, containers));

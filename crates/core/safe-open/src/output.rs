@@ -2,8 +2,8 @@
 //!
 //! # Problem
 //! A path for an output may name anything. A draft that is renamed to `/dev/null` replaces the device by a plain
-//! file, for
-//! all programs of the machine; a FIFO without a reader blocks; a link that is replaced leaves what it named as it was.
+//! file, for all programs of the machine; a FIFO without a reader blocks; a link that is replaced leaves what it
+//! named as it was.
 //!
 //! # Approach
 //! [`replace`] gives a regular file its new contents in one step, by a draft next to it: a reader sees the old or

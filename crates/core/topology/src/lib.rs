@@ -1,5 +1,4 @@
-//! The machine as a read-only tree: packages, NUMA nodes, LLC domains, cores
-//! and hardware threads.
+//! The machine as a read-only tree: packages, NUMA nodes, LLC domains, cores and hardware threads.
 //!
 //! # Problem
 //! Symbiont decides which threads share a core, a last-level cache or a memory node. All rooms
@@ -29,8 +28,7 @@
 //! # Properties
 //! - Cores partition the online hardware threads; each core lies in exactly
 //!   one package, node and LLC domain (`levels_partition_the_machine`).
-//! - Building does not depend on the order of the list
-//!   (`order_of_the_list_does_not_matter`).
+//! - Building does not depend on the order of the list (`order_of_the_list_does_not_matter`).
 //! - Another machine's topology cannot be passed where the host's is asked for
 //!   (the failing examples of [`HostTopology`]).
 //! - What is written is read back, and damage is refused

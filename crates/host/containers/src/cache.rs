@@ -38,8 +38,7 @@ pub struct Note {
 ///
 /// # Problem
 /// A scan asks for thousands of processes, once a second, which containers they are in; the files that say so hardly
-/// ever
-/// change, belong to others, and may be missing, broken or hostile.
+/// ever change, belong to others, and may be missing, broken or hostile.
 ///
 /// # Approach
 /// What was read is kept for each cgroup and user. It is read again when one of its files is another one by device,

@@ -2,8 +2,8 @@
 //!
 //! # Problem
 //! People name programs by pods, containers, images and labels; the kernel knows cgroups. What connects the two are
-//! the state
-//! files of the runtimes. Their sockets and clients would be a dependency on each of them, and power over them.
+//! the state files of the runtimes. Their sockets and clients would be a dependency on each of them, and power over
+//! them.
 //!
 //! # Approach
 //! `/proc/PID/cgroup` ([`main_path`]) → path → [`parse`]: runtime and id → state file → [`Identity`].
@@ -11,14 +11,11 @@
 //!
 //! What is believed: root's state folders count for all processes, if the cgroup that they record is the one of the
 //! process, since its name alone can be borrowed; a user's folders count for that user's processes ([`Owner`]). Ids
-//! are one part
-//! of a path, links are not followed, files are regular, at most 16 MiB long, and belong to root or to that user;
-//! labels are
-//! at most 1,000 of 64 KiB. Paths that state files name (a bundle's) are never opened.
+//! are one part of a path, links are not followed, files are regular, at most 16 MiB long, and belong to root or to
+//! that user; labels are at most 1,000 of 64 KiB. Paths that state files name (a bundle's) are never opened.
 //!
 //! A name is only a name: two containers may have the same, and a rule for one is a rule for both. A rule gives a
-//! program
-//! nothing that its user could not have by `symbiont run`.
+//! program nothing that its user could not have by `symbiont run`.
 //!
 //! # Terms and units
 //! *Runtime*: what starts containers, or manages those that do. *Bundle*: the folder of a container with its

@@ -2,8 +2,7 @@
 //!
 //! # Problem
 //! The path of a cgroup gives an id and, at best, a runtime; which folder has the id is to be found out, and whether
-//! the
-//! state there is that of this cgroup.
+//! the state there is that of this cgroup.
 //!
 //! # Approach
 //! For each runtime the files that may have it, in an order: those with the most names first. Root's folders come

@@ -1,10 +1,8 @@
 //! The names of a container among its annotations and labels.
 //!
 //! containerd's CRI writes `io.kubernetes.cri.*`; CRI-O writes `io.kubernetes.cri-o.*`, among them the labels and
-//! annotations
-//! of the pod as JSON; kubelet labels what it starts with `io.kubernetes.{pod,container}.*`, which CRI-O and Docker
-//! keep.
-//! podman writes a few of CRI-O's keys, where `SandboxID` is the id of its pod, not of a container.
+//! annotations of the pod as JSON; kubelet labels what it starts with `io.kubernetes.{pod,container}.*`, which CRI-O
+//! and Docker keep. podman writes a few of CRI-O's keys, where `SandboxID` is the id of its pod, not of a container.
 
 use serde::Deserialize;
 

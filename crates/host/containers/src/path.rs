@@ -7,9 +7,8 @@
 //!
 //! # Approach
 //! [`parse`] goes down the path, part by part, and gives every container that it passes, the outermost one first,
-//! each with the
-//! path that leads to it. Parts that are systemd's name the runtime (`docker-ID.scope`); those of cgroupfs name it
-//! by the part before (`/docker/ID`). Where a path has no spelling of a runtime, [`candidates`] are
+//! each with the path that leads to it. Parts that are systemd's name the runtime (`docker-ID.scope`); those of
+//! cgroupfs name it by the part before (`/docker/ID`). Where a path has no spelling of a runtime, [`candidates`] are
 //! parts that could be an id; only state files can say whether they are.
 //!
 //! # Terms and units

@@ -2,8 +2,7 @@
 //!
 //! # Problem
 //! Whatever has a cgroup of its own delegated (a user, a container) can make one below it and call it as another
-//! container's
-//! is called. The name of the cgroup alone proves nothing.
+//! container's is called. The name of the cgroup alone proves nothing.
 //!
 //! # Approach
 //! What the runtime recorded of the container's cgroup must be the cgroup itself, from the root of the hierarchy on.

@@ -24,8 +24,7 @@ pub struct Needs {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Path of its cgroup, as `/system.slice/cron.service`: of the unified hierarchy, or, where it is in the root of
-    /// that,
-    /// of the one that says most.
+    /// that, of the one that says most.
     pub cgroup: String,
     /// Its systemd unit: the innermost part of that path that is a service or a scope.
     pub unit: Option<String>,

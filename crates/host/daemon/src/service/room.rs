@@ -6,10 +6,11 @@
 //! leaves behind (`setsid sleep 9 & exit`) may need a moment to leave its session, which makes it a daemon.
 //!
 //! # Approach
-//! Before a program is refused, those that have cores are looked at anew, after a step that finds what they have made:
-//! one whose first processes have ended, and of which daemons live at most, ends now, and its daemons are released. Where other processes of it live, the request is
-//! answered a little later, [`GRACE`] at most: they are about to end or to leave, or they belong to the program as long
-//! as they live, as a command that a shell left in the background does.
+//! Before a program is refused, those that have cores are looked at anew, after a step that finds what they have
+//! made: one whose first processes have ended, and of which daemons live at most, ends now, and its daemons are
+//! released. Where other processes of it live, the request is answered a little later, [`GRACE`] at most: they are
+//! about to end or to leave, or they belong to the program as long as they live, as a command that a shell left in
+//! the background does.
 //!
 //! # Properties
 //! - A core is free as soon as the command that had it has ended (`what_a_measured_command_leaves_behind_keeps_no_core`
