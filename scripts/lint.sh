@@ -23,7 +23,7 @@ fi
 RUSTDOCFLAGS="-D warnings" scripts/cargo.sh doc --workspace --no-deps --all-features --locked --quiet
 unset RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
 
-scripts/oldest-rust.sh
+scripts/oldest-rust.sh short
 
 scripts/figures.py --check
 scripts/lab-faults.py --check

@@ -74,6 +74,7 @@ echo "release: $now -> $version on $branch; the changes:"
 printf '%s\n' "$changes" | sed 's/^/  | /'
 step "set the version in ${versioned[*]}" set_version
 step "check everything: $check" sh -c "$check"
+step "check all with the oldest Rust" scripts/oldest-rust.sh
 step "build the Debian package into $out" package
 step "commit 'Release $version' and tag it $tag" commit
 trap - EXIT
