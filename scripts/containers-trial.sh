@@ -173,7 +173,8 @@ oci runc web-0
 oci crun web-1
 
 if has containerd && has ctr; then
-    setsid containerd --root "$dir/ctrd-root" --state "$dir/ctrd" --address "$dir/ctrd.sock" >"$dir/containerd.log" 2>&1 &
+    setsid containerd --root "$dir/ctrd-root" --state "$dir/ctrd" --address "$dir/ctrd.sock" \
+        >"$dir/containerd.log" 2>&1 &
     containerd=$!
     undo+=("kill $containerd; wait $containerd")
     ctr=(ctr -a "$dir/ctrd.sock")

@@ -51,10 +51,10 @@ else
 fi
 
 # Packages unpacked and not configured, of which the libraries are taken that the program names, and licences.
-mmdebstrap --quiet --variant=extract --include=libc6,libgcc-s1 "$suite" "$context/debian" "$mirror"
+mmdebstrap --quiet --variant=extract --include=base-files,libc6,libgcc-s1 "$suite" "$context/debian" "$mirror"
 strip --strip-unneeded -o "$context/symbiont" "$own/usr/bin/symbiont"
 debian=$context/debian
-install -m 755 "$context/symbiont" "$debian/usr/bin/symbiont"
+install -D -m 755 "$context/symbiont" "$debian/usr/bin/symbiont"
 {
     echo /usr/bin/symbiont
     # The path of each library, the loader's included.
