@@ -17,7 +17,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "packaging/kubernetes"
-# `recursiveReadOnly` and `appArmorProfile` are fields since then.
+# `recursiveReadOnly` is a field since then.
 RELEASES = [f"1.{minor}" for minor in range(30, 38)]
 # Sockets of runtimes are below these: what may write there is root of the node.
 TOO_MUCH = ["/", "/run", "/var", "/var/run", "/var/lib", "/etc", "/proc", "/dev"]
@@ -232,7 +232,7 @@ def page(files, built):
 
 
 # Components that can be used together, in the order of the overlay.
-TOGETHER = ["counters", "host-cgroups", "births", "cri-o"]
+TOGETHER = ["counters", "births", "cri-o"]
 
 
 def variants(files):

@@ -2,10 +2,12 @@
 # Starts containers of the runtimes that are installed here, a daemon with rules of each kind, and checks names,
 # classes, release at the end of a container, and that nothing stays changed. Says for each runtime whether it ran.
 #   scripts/containers-trial.sh [SYMBIONT [USER]]   SYMBIONT: the binary, default target/release/symbiont
-#                                                   USER: for rootless podman; needs ranges in /etc/subuid
+#                                                   USER: for rootless podman, with ranges in /etc/subuid; without one,
+#                                                   a user is made for it, and removed
 # Takes root, python3 and Debian's packages: busybox-static, and as many as there are of runc, crun, podman with uidmap,
 # containerd, docker.io. Files are in a temporary folder, but for what rootless podman keeps in the home of USER, and
-# are removed. Ends with 1 if a check fails; a runtime that is missing or does not start here is no failure.
+# are removed, as are all containers: also at an interrupt. Ends with 1 if a check fails; a runtime that is missing or
+# does not start here is no failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 symbiont=$(realpath "${1:-target/release/symbiont}")
@@ -18,13 +20,26 @@ done
 dir=$(mktemp -d /tmp/containers-trial.XXXXXX)
 chmod 755 "$dir"
 failed=0
+interrupted=
 undo=()
+# What is to be undone is noted before it is done: an interrupt can come at any time.
+# shellcheck disable=SC2317 # called by the trap
 teardown() {
-    local at
-    for ((at = ${#undo[@]} - 1; at >= 0; at--)); do eval "${undo[at]}" >/dev/null 2>&1 || true; done
+    local at pid
+    trap '' INT TERM HUP
+    set +eu
+    [ -z "$interrupted" ] || echo "containers-trial: interrupted: removing all containers" >&2
+    for ((at = ${#undo[@]} - 1; at >= 0; at--)); do eval "${undo[at]}" >/dev/null 2>&1 </dev/null || true; done
+    # Each container has this mark among its variables.
+    for pid in $(grep -lsz "^SYMBIONT_TRIAL=$dir\$" /proc/[0-9]*/environ | cut -d/ -f3); do
+        echo "containers-trial: process $pid was left, and is killed" >&2
+        kill -KILL "$pid" 2>/dev/null || true
+    done
     if [ "$failed" = 0 ]; then rm -rf "$dir"; else echo "containers-trial: logs are in $dir" >&2; fi
 }
 trap teardown EXIT
+trap 'interrupted=1; exit 130' INT
+trap 'interrupted=1; exit 143' TERM HUP
 fail() { echo "   FAILED: $*"; failed=1; }
 row() { printf '== %-18s %s\n' "$1" "$2"; }
 why() { tail -n1 "$1" | cut -c1-160; }
@@ -51,7 +66,8 @@ with tarfile.open(f"{folder}/image.tar", "w") as image:
         image.addfile(entry, io.BytesIO(data))
 PY
 image=example.org/trial/busy:1
-limits=(--ulimit nofile=1024:1024 --ulimit nproc=1024:1024)
+mark=(--env "SYMBIONT_TRIAL=$dir")
+limits=(--ulimit nofile=1024:1024 --ulimit nproc=1024:1024 "${mark[@]}")
 
 cat >"$dir/rules/50-trial.toml" <<'RULES'
 [[rule]]
@@ -63,10 +79,6 @@ class = "batch"
 [[rule]]
 container = "trial-by-name"
 class = "batch"
-[[rule]]
-image = "example.org/trial/*"
-container = "trial-by-image"
-manage = true
 [[rule]]
 command = "sleep 54321"
 class = "batch"
@@ -86,7 +98,8 @@ storage = ["$dir/podman"]
 runc = ["$dir/runc"]
 crun = ["$dir/crun"]
 CONFIG
-"$symbiont" daemon --config "$dir/symbiontd.toml" --rules "$dir/rules" --state-dir "$dir/state" \
+# In sessions of their own, servers get no interrupt of this terminal: they are ended after what they started.
+setsid "$symbiont" daemon --config "$dir/symbiontd.toml" --rules "$dir/rules" --state-dir "$dir/state" \
     >"$dir/daemon.log" 2>&1 &
 daemon=$!
 undo+=("kill $daemon; wait $daemon")
@@ -109,16 +122,33 @@ expect() {
     fail "$1 has the class '$found', not '$2'"
 }
 
+# Waits until the program of a process has this class and is in this container of this runtime and image.
+expect_process() {
+    local found=
+    for _ in {1..60}; do
+        found=$("$symbiont" status --json --state-dir "$dir/state" | python3 -c '
+import json, sys
+for program in json.load(sys.stdin)["programs"]:
+    if int(sys.argv[1]) in program["roots"]:
+        of = program.get("container") or {}
+        print(program["class"], of.get("container"), of.get("runtime"), of.get("image"))' "$1")
+        [ "$found" = "$2" ] && { echo "   $kind: ${2:-released}"; return; }
+        sleep 0.25
+    done
+    fail "process $1 is '$found', not '$2'"
+}
+
 # OCI runtimes with a bundle that is annotated as Kubernetes does it.
 oci() {
     local runtime=$1 pod=$2 bundle=$dir/bundle-$1
     has "$runtime" || { row "$runtime" "not installed"; return; }
     mkdir -p "$bundle"
     (cd "$bundle" && "$runtime" spec)
-    python3 - "$bundle/config.json" "$dir/rootfs" "$pod" <<'PY'
+    python3 - "$bundle/config.json" "$dir/rootfs" "$pod" "SYMBIONT_TRIAL=$dir" <<'PY'
 import json, sys
-path, rootfs, pod = sys.argv[1:]
+path, rootfs, pod, mark = sys.argv[1:]
 config = json.load(open(path))
+config["process"]["env"].append(mark)
 config["process"].update(terminal=False, args=["sh", "-c", "while :; do sleep 0.05; done"], rlimits=[])
 config["root"]["path"] = rootfs
 kind = "io.kubernetes.cri."
@@ -130,12 +160,12 @@ PY
     # crun refuses hybrid cgroups: it sees those of version 1 alone.
     [ "$runtime:$(stat -fc %T /sys/fs/cgroup/unified 2>/dev/null)" != crun:cgroup2fs ] ||
         start=(unshare -m sh -c 'umount -l /sys/fs/cgroup/unified; exec "$@"' sh)
+    undo+=("${start[*]@Q} $runtime --root $dir/$runtime delete -f trial-$runtime")
     if ! (cd "$bundle" && "${start[@]}" timeout 20 "$runtime" --root "$dir/$runtime" run -d "trial-$runtime" \
         </dev/null) >"$dir/$runtime.log" 2>&1; then
         row "$runtime" "did not run: $(why "$dir/$runtime.log")"
         return
     fi
-    undo+=("${start[*]@Q} $runtime --root $dir/$runtime delete -f trial-$runtime")
     row "$runtime" "ran"
     expect "shop/$pod/main" latency
 }
@@ -143,15 +173,16 @@ oci runc web-0
 oci crun web-1
 
 if has containerd && has ctr; then
-    containerd --root "$dir/ctrd-root" --state "$dir/ctrd" --address "$dir/ctrd.sock" >"$dir/containerd.log" 2>&1 &
+    setsid containerd --root "$dir/ctrd-root" --state "$dir/ctrd" --address "$dir/ctrd.sock" \
+        >"$dir/containerd.log" 2>&1 &
     containerd=$!
     undo+=("kill $containerd; wait $containerd")
     ctr=(ctr -a "$dir/ctrd.sock")
     for _ in {1..50}; do [ -S "$dir/ctrd.sock" ] && break; sleep 0.1; done
+    undo+=("${ctr[*]} task kill -s KILL trial-ctr; sleep 0.5; ${ctr[*]} task delete trial-ctr; \
+        ${ctr[*]} container delete trial-ctr")
     if "${ctr[@]}" image import "$dir/image.tar" >"$dir/ctr.log" 2>&1 &&
-        "${ctr[@]}" run -d --label app=trial-label "$image" trial-ctr sleep 600 >>"$dir/ctr.log" 2>&1; then
-        undo+=("${ctr[*]} task kill -s KILL trial-ctr; sleep 0.5; ${ctr[*]} task delete trial-ctr; \
-            ${ctr[*]} container delete trial-ctr")
+        "${ctr[@]}" run -d "${mark[@]}" --label app=trial-label "$image" trial-ctr sleep 600 >>"$dir/ctr.log" 2>&1; then
         row containerd "ran"
         expect oci/trial-ctr batch
     else
@@ -165,9 +196,9 @@ if has podman && has runc; then
     podman=(podman --root "$dir/podman" --runroot "$dir/podrun" --tmpdir "$dir/podtmp" --runtime runc
         --cgroup-manager cgroupfs --storage-driver vfs)
     run=(run -d "${limits[@]}" --network none)
+    undo+=("${podman[*]} rm -fa -t 0")
     if "${podman[@]}" load -i "$dir/image.tar" >"$dir/podman.log" 2>&1 &&
         "${podman[@]}" "${run[@]}" --name trial-by-name "$image" sleep 600 >>"$dir/podman.log" 2>&1; then
-        undo+=("${podman[*]} rm -fa -t 0")
         row podman "ran"
         expect trial-by-name batch
         "${podman[@]}" "${run[@]}" --name trial-asks --annotation symbiont.dev/class=batch "$image" sleep 600 \
@@ -185,50 +216,85 @@ else
     row podman "not installed"
 fi
 
-if [ -n "$user" ] && has podman; then
+# A user's own podman. Its pods have no names that a file keeps, so no rule by pod.
+rootless() {
+    local made hierarchy above # uid is that of later, too
+    has podman && has runc && has newuidmap || { row "podman, rootless" "not installed, or no uidmap"; return; }
+    if [ -z "$user" ]; then
+        user=containers-trial-$$
+        undo+=("userdel --remove $user")
+        useradd --create-home --shell /bin/sh "$user" >"$dir/useradd.log" 2>&1 ||
+            { row "podman, rootless" "no user: $(why "$dir/useradd.log")"; return; }
+        uid=$(id -u "$user")
+        undo+=("ps -o pid= -u $uid | xargs -r kill -KILL; sleep 0.5")
+    fi
     uid=$(id -u "$user")
-    made=
-    [ -d "/run/user/$uid" ] || { install -d -o "$user" -m 700 "/run/user/$uid"; made="/run/user/$uid"; }
-    as() { su "$user" -s /bin/sh -c "cd /; XDG_RUNTIME_DIR=/run/user/$uid $*"; }
-    if as podman --runtime runc load -i "$dir/image.tar" >"$dir/rootless.log" 2>&1 &&
-        as podman --runtime runc "run -d ${limits[*]} --network none --name trial-by-image" "$image" sleep 600 \
-            >"$dir/rootless.id" 2>>"$dir/rootless.log"; then
-        undo+=("[ -z '$made' ] || rm -rf '$made'" "as podman rmi -f $image"
-            "as podman --runtime runc rm -f -t 0 trial-by-image")
-        id=$(tail -n1 "$dir/rootless.id")
-        pid=$(as podman --runtime runc inspect -f '{{.State.Pid}}' trial-by-image)
-        row "podman, rootless" "ran"
+    if [ ! -d "/run/user/$uid" ]; then
+        made=/run/user/$uid
+        undo+=("umount -l $made/netns; rm -rf $made")
+        install -d -o "$user" -m 700 "$made"
+    fi
+    as() { su "$user" -s /bin/sh -c "cd /; XDG_RUNTIME_DIR=/run/user/$uid podman --runtime runc $*"; }
+    undo+=("as rmi -f $image")
+    as load -i "$dir/image.tar" >"$dir/rootless.log" 2>&1 ||
+        { row "podman, rootless" "did not run: $(why "$dir/rootless.log")"; return; }
+    hierarchy=/sys/fs/cgroup
+    [ ! -d "$hierarchy/unified" ] || hierarchy=$hierarchy/unified
+    above=user.slice/user-$uid.slice/user@$uid.service/user.slice
+    row "podman, rootless" "ran"
+    local kind id pid path rule options
+    for kind in container image label cgroup unit executable command comm user annotation; do
+        options="--name rootless-$kind"
+        case $kind in
+        label) options="$options --annotation app=rootless-label" ;;
+        annotation) options="$options --annotation symbiont.dev/class=batch" ;;
+        esac
+        undo+=("as rm -f -t 0 rootless-$kind")
+        id=$(as "run -d ${limits[*]} --network none $options" "$image" sleep 6543 2>>"$dir/rootless.log" | tail -n1) ||
+            { fail "rootless-$kind did not start: $(why "$dir/rootless.log")"; continue; }
+        pid=$(as "inspect -f '{{.State.Pid}}' rootless-$kind")
         if ! grep -q "libpod-$id" "/proc/$pid/cgroup"; then
             # Without systemd it gets no cgroup of its own: here is the one that systemd would make.
-            hierarchy=/sys/fs/cgroup
-            [ ! -d "$hierarchy/unified" ] || hierarchy=$hierarchy/unified
-            above=user.slice/user-$uid.slice/user@$uid.service/user.slice
+            undo+=("kill -KILL $pid; sleep 0.5; cd '$hierarchy' && rmdir -p '$above/libpod-$id.scope'; cd -")
             mkdir -p "$hierarchy/$above/libpod-$id.scope"
-            undo+=("sleep 1; cd '$hierarchy' && rmdir -p '$above/libpod-$id.scope'; cd - ")
-            undo+=("as podman --runtime runc kill trial-by-image")
             echo "$pid" >"$hierarchy/$above/libpod-$id.scope/cgroup.procs"
-            echo "   (in a cgroup that this script made)"
         fi
-        expect trial-by-image normal
-    else
-        row "podman, rootless" "did not run: $(why "$dir/rootless.log")"
-    fi
-else
-    row "podman, rootless" "no user given, or not installed"
-fi
+        path=$(grep -o "/.*libpod-$id.*" "/proc/$pid/cgroup" | head -n1)
+        case $kind in
+        container) rule='container = "rootless-*"' ;;
+        image) rule='image = "example.org/trial/*"' ;;
+        label) rule='label = { app = "rootless-label" }' ;;
+        cgroup) rule="cgroup = \"$path\"" ;;
+        unit) rule="unit = \"libpod-$id.scope\"" ;;
+        executable) rule='executable = "busybox"' ;;
+        command) rule='command = "sleep 6543"' ;;
+        comm) rule='comm = "sleep"' ;;
+        user) rule='comm = "slee?"' ;;
+        annotation) rule='container = "no such one"' ;;
+        esac
+        printf '[[rule]]\n%s\nuser = "%s"\nclass = "batch"\n' "$rule" "$user" >"$dir/rules/70-rootless.toml"
+        "$symbiont" reload --state-dir "$dir/state" >/dev/null
+        expect_process "$pid" "batch rootless-$kind podman $image"
+        as "rm -f -t 0 rootless-$kind" >/dev/null
+        expect_process "$pid" ""
+    done
+    rm -f "$dir/rules/70-rootless.toml"
+    "$symbiont" reload --state-dir "$dir/state" >/dev/null
+}
+rootless
 
 if has dockerd && has docker && has containerd; then
-    dockerd --iptables=false --ip6tables=false --bridge=none --storage-driver=vfs --data-root "$dir/docker" \
+    setsid dockerd --iptables=false --ip6tables=false --bridge=none --storage-driver=vfs --data-root "$dir/docker" \
         --exec-root "$dir/docker-run" -H "unix://$dir/docker.sock" --pidfile "$dir/docker.pid" \
         --containerd "$dir/ctrd.sock" >"$dir/dockerd.log" 2>&1 &
     dockerd=$!
     undo+=("kill $dockerd; wait $dockerd")
     docker=(docker -H "unix://$dir/docker.sock")
     for _ in {1..100}; do "${docker[@]}" version >/dev/null 2>&1 && break; sleep 0.1; done
+    undo+=("${docker[*]} rm -f trial-docker")
     if "${docker[@]}" load -i "$dir/image.tar" >"$dir/docker.log" 2>&1 &&
-        "${docker[@]}" run -d --network none --name trial-docker --label app=trial-label "$image" \
+        "${docker[@]}" run -d "${mark[@]}" --network none --name trial-docker --label app=trial-label "$image" \
             /bin/sleep 600 >>"$dir/docker.log" 2>&1; then
-        undo+=("${docker[*]} rm -f trial-docker")
         row docker "ran"
         expect trial-docker batch
         "${docker[@]}" rm -f trial-docker >/dev/null

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Runs the image that scripts/image.sh made with the privileges of packaging/kubernetes/base, and checks that it places
 # programs of this machine, of root and of another user, and that their masks are as before when it ends, and when it is
-# killed and started again.
+# killed and started again, and when a cpuset around them shrank and grew. As with cgroup v2, the container has a cgroup
+# namespace of its own.
 #   scripts/image-trial.sh [IMAGE]    IMAGE: by default localhost/symbiont:VERSION
 # Takes root, two CPUs, podman with runc (crun refuses hybrid cgroups), setpriv and taskset. Ends with 1 if a check
 # fails.
@@ -21,6 +22,8 @@ busy=()
 teardown() {
     podman rm --force --time 10 "$name" >/dev/null 2>&1 || true
     kill "${busy[@]}" 2>/dev/null || true
+    sleep 0.5
+    find /sys/fs/cgroup -depth -type d -path "*/$name*" -exec rmdir {} \; 2>/dev/null || true
     rm -rf "$dir"
 }
 trap teardown EXIT
@@ -39,8 +42,9 @@ busy+=($!)
 masks() { for process in "${busy[@]}"; do taskset -pc "$process" | sed 's/.*: //'; done | paste -sd' '; }
 before=$(masks)
 start() {
-    podman --runtime runc run --detach --name "$name" --pid host --network none --cap-drop all --cap-add SYS_NICE \
-        --read-only --read-only-tmpfs=false --security-opt no-new-privileges --ulimit nofile=1024:1024 \
+    podman --runtime runc --cgroup-manager cgroupfs run --detach --name "$name" --pid host --network none \
+        --cap-drop all --cap-add SYS_NICE --cgroupns private --cgroup-parent "/$name" --read-only \
+        --read-only-tmpfs=false --security-opt no-new-privileges --ulimit nofile=1024:1024 \
         --ulimit nproc=1024:1024 --volume "$dir/symbiontd.toml:/etc/symbiont/symbiontd.toml:ro" \
         --volume "$dir/rules:/etc/symbiont/rules.d:ro" --volume "$dir/run:/run/symbiont:rw" \
         --volume "$dir/state:/var/lib/symbiont:rw" --volume /sys/fs/cgroup:/sys/fs/cgroup:ro "$image" >/dev/null
@@ -58,6 +62,7 @@ placed() {
 start
 placed
 echo "image-trial: placed: masks $(masks), before $before"
+! podman logs "$name" 2>&1 | grep "cgroups of other processes" || fail "it does not see the node's cgroups"
 podman stop --time 10 "$name" >/dev/null
 [ "$(masks)" = "$before" ] || fail "after its end the masks are $(masks), not $before"
 echo "image-trial: ended: masks as before"
@@ -77,3 +82,33 @@ podman logs "$name" 2>&1 | grep -q "restored what a killed manager left changed:
 podman stop --time 10 "$name" >/dev/null
 [ "$(masks)" = "$before" ] || fail "after another start and end the masks are $(masks), not $before"
 echo "image-trial: started again and ended: masks as before"
+podman rm "$name" >/dev/null
+
+# As the kubelet's static CPU manager does it.
+cpuset=/sys/fs/cgroup/cpuset
+[ -d "$cpuset" ] || cpuset=/sys/fs/cgroup
+# Next to the daemon's own: as pods are, it is below one that both are in.
+own=$cpuset/$name/programs
+start
+if ! mkdir "$own" 2>/dev/null || [ ! -e "$own/cpuset.cpus" ]; then
+    echo "image-trial: no cpuset can be made here: what changes of them do was not tried"
+    exit
+fi
+all=$(taskset -pc $$ | sed 's/.*: //')
+resize() { echo "$1" >"$own/cpuset.cpus"; sleep 3; }
+[ ! -e "$cpuset/cpuset.effective_mems" ] || cat "$cpuset/cpuset.effective_mems" >"$own/cpuset.mems"
+resize "$all"
+for process in "${busy[@]}"; do echo "$process" >"$own/cgroup.procs"; done
+podman stop --time 10 "$name" >/dev/null
+podman rm "$name" >/dev/null
+printf '[[rule]]\ncomm = "image-trial"\nclass = "latency"\n' >"$dir/rules/50-trial.toml"
+start
+placed
+for one in "${all%%[,-]*}" "${all##*[,-]}"; do
+    resize "$one"
+    [ "$(masks)" = "$one $one" ] || fail "in the cpuset $one the masks are $(masks)"
+    resize "$all"
+done
+podman stop --time 10 "$name" >/dev/null
+[ "$(masks)" = "$before" ] || fail "after changes of the cpuset the masks are $(masks), not $before"
+echo "image-trial: cpuset changed, and ended: masks as before"

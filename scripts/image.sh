@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes a container image of the daemon, from Debian packages alone: the C library, nsenter and setpriv, and Symbiont's.
+# Makes a container image of the daemon, from Debian packages alone: the C library and Symbiont's.
 #   scripts/image.sh [PACKAGE]    PACKAGE: what scripts/deb.sh made; without one, BINARY and packaging/ are taken
 # Leaves it in the storage of buildah and podman as localhost/symbiont:VERSION, and in target/image as a file for
 # `ctr -n k8s.io images import` and `podman load`. Prints its size, and the file's path, last. Takes root, buildah and
@@ -50,22 +50,22 @@ else
     install -D -m 644 packaging/symbiontd.toml "$own/etc/symbiont/symbiontd.toml"
 fi
 
-# Packages unpacked and not configured, of which three programs are taken, the libraries that they name, and licences.
-mmdebstrap --quiet --variant=extract --include=libc6,libgcc-s1,util-linux "$suite" "$context/debian" "$mirror"
+# Packages unpacked and not configured, of which the libraries are taken that the program names, and licences.
+mmdebstrap --quiet --variant=extract --include=base-files,libc6,libgcc-s1 "$suite" "$context/debian" "$mirror"
 strip --strip-unneeded -o "$context/symbiont" "$own/usr/bin/symbiont"
 debian=$context/debian
-install -m 755 "$context/symbiont" "$debian/usr/bin/symbiont"
-for program in symbiont nsenter setpriv; do
-    echo "/usr/bin/$program"
+install -D -m 755 "$context/symbiont" "$debian/usr/bin/symbiont"
+{
+    echo /usr/bin/symbiont
     # The path of each library, the loader's included.
-    chroot "$debian" "$(cd "$debian" && echo /lib*/ld-linux-*.so.*)" --list "/usr/bin/$program" |
+    chroot "$debian" "$(cd "$debian" && echo /lib*/ld-linux-*.so.*)" --list /usr/bin/symbiont |
         sed -n 's,^[^/]*\(/[^ ]*\).*,\1,p'
-done | sort -u >"$context/files"
+} | sort -u >"$context/files"
 while read -r file; do
     mkdir -p "$root$(dirname "$file")"
     cp -L "$debian$file" "$root$file"
 done <"$context/files"
-for library in libc6 libgcc-s1 util-linux libselinux1 libpcre2-8-0 libcap-ng0; do
+for library in libc6 libgcc-s1; do
     [ -e "$debian/usr/share/doc/$library/copyright" ] || continue
     mkdir -p "$root/usr/share/doc/$library"
     cp -L "$debian/usr/share/doc/$library/copyright" "$root/usr/share/doc/$library/copyright"

@@ -10,7 +10,7 @@ use crate::service::Service;
 use crate::settings::{changed, own, tree, wait_for_change};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
-const CGROUPS: &str = "/sys/fs/cgroup";
+pub const CGROUPS: &str = "/sys/fs/cgroup";
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -20,7 +20,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A cgroup, removed with its value.
-pub struct Cgroup(PathBuf);
+pub struct Cgroup(pub PathBuf);
 
 impl Cgroup {
     /// Below the first root where one can be made and used: version 2's, or one of version 1.

@@ -18,6 +18,7 @@ mod foreign;
 mod install;
 mod life;
 mod metrics;
+mod namespace;
 mod real;
 mod reasons;
 mod rules;
@@ -52,6 +53,7 @@ fn main() {
         install::trials(),
         life::trials(),
         metrics::trials(),
+        namespace::trials(),
         real::trials(),
         reasons::trials(),
         rules::trials(),

@@ -32,6 +32,14 @@ impl Service {
 
     /// One with the configuration that is made for its place.
     pub fn configured(text: impl FnOnce(&Place) -> String) -> Self {
+        Self::configured_by(text, |command| command)
+    }
+
+    /// The same, started by another command that is made of its own.
+    pub fn configured_by(
+        text: impl FnOnce(&Place) -> String,
+        start: impl FnOnce(Command) -> Command,
+    ) -> Self {
         let place = Place::new();
         let (config, rules) = (place.path("symbiontd.toml"), place.path("rules.d"));
         fs::create_dir(&rules).unwrap();
@@ -39,7 +47,7 @@ impl Service {
         let options = ["--config", "--rules"].into_iter().zip([config, rules]);
         let options = options.flat_map(|(name, path)| [name.into(), path.display().to_string()]);
         let options: Vec<String> = options.collect();
-        let child = spawn(&place, &options);
+        let child = spawn(&place, &options, start);
         let service = Self { place, child, options };
         service.wait_until_ready();
         service
@@ -76,7 +84,7 @@ impl Service {
     pub fn crash_and_restart(&mut self) {
         self.send(Signal::KILL);
         self.child.wait().unwrap();
-        self.child = spawn(&self.place, &self.options);
+        self.child = spawn(&self.place, &self.options, |command| command);
         self.wait_until_ready();
     }
 
@@ -133,9 +141,11 @@ pub fn command(symbiont: &Path, words: &[&str], state_dir: &Path) -> Command {
     command
 }
 
-fn spawn(place: &Place, options: &[String]) -> Child {
+fn spawn(place: &Place, options: &[String], start: impl FnOnce(Command) -> Command) -> Child {
     let log = fs::File::options().create(true).append(true).open(place.path("log")).unwrap();
-    place.symbiont("daemon").args(options).stderr(log).spawn().unwrap()
+    let mut command = place.symbiont("daemon");
+    command.args(options);
+    start(command).stderr(log).spawn().unwrap()
 }
 
 /// A program's standard input and output, which must be pipes.

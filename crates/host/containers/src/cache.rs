@@ -1,7 +1,7 @@
 //! The containers of this machine, remembered by their cgroups.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,12 +44,13 @@ pub struct Note {
 /// What was read is kept for each cgroup and user. It is read again when one of its files is another one by device,
 /// inode, length or time, which is looked at once a second at most. What could not be read gives what the path says, is
 /// noted once, and is tried again after 5 s, then more and more seldom. Cgroups that are gone are
-/// forgotten. The lists of podman's names are shared by all its containers; a renamed container keeps its
-/// name until its own files change.
+/// forgotten. The lists of podman's names are shared by all its containers, and change with each of them: one that
+/// changed is read once, and only those whose names it changed are read again.
 ///
 /// # Properties
 /// - Unchanged files are not opened again (`thousands_of_cgroups_cost_each_file_once`).
-/// - A changed file is read again, and a cgroup that is gone is forgotten (`a_changed_file_is_read_again`).
+/// - A changed file is read again, and a cgroup that is gone is forgotten (`a_changed_file_is_read_again`); so is the
+///   state of a container that was renamed, and of no other (`a_renamed_container_has_its_new_name`).
 /// - Trouble is noted once and mended by itself (`what_cannot_be_read_is_noted_once_and_tried_again`).
 /// - The state of another cgroup, or of another user, is not believed (`a_borrowed_name_gives_nothing`,
 ///   `a_users_state_counts_for_the_users_processes_alone`).
@@ -93,7 +94,7 @@ impl Containers {
         let key = (main, owner.uid);
         let mut tries = 0;
         if let Some(entry) = self.entries.get_mut(&key) {
-            if entry.is_current(&self.folders, now) {
+            if entry.is_current(&self.folders, &mut self.lists, &mut self.opened, now) {
                 return entry.identity.clone();
             }
             tries = entry.again.map_or(0, |(_, tries)| tries);
@@ -136,12 +137,16 @@ impl Containers {
             return;
         }
         self.swept = Some(now);
-        let mounts = self.folders.root.join("sys/fs/cgroup");
+        // What is mounted of a host's files need not have its cgroups.
+        let mounts = [self.folders.root.as_path(), Path::new("/")];
+        let mounts = mounts.map(|root| root.join("sys/fs/cgroup"));
         let exists = |cgroup: &str| {
             let cgroup = cgroup.trim_start_matches('/');
-            // Seen from a cgroup namespace, where the path leads nowhere.
-            cgroup.starts_with("..")
-                || HIERARCHIES.iter().any(|name| mounts.join(name).join(cgroup).is_dir())
+            let is_in = |mount: &PathBuf| {
+                HIERARCHIES.iter().any(|name| mount.join(name).join(cgroup).is_dir())
+            };
+            // Outside of all that is mounted.
+            cgroup.starts_with("..") || mounts.iter().any(is_in)
         };
         self.entries.retain(|(cgroup, _), _| exists(cgroup));
         let lists: BTreeSet<PathBuf> = self
@@ -205,7 +210,13 @@ impl Entry {
         self.sources = sources;
     }
 
-    fn is_current(&mut self, folders: &Folders, now: Instant) -> bool {
+    fn is_current(
+        &mut self,
+        folders: &Folders,
+        lists: &mut Lists,
+        opened: &mut u64,
+        now: Instant,
+    ) -> bool {
         if let Some((again, _)) = self.again {
             return now < again;
         }
@@ -213,8 +224,7 @@ impl Entry {
             return true;
         }
         self.looked = now;
-        let is_same = |source: &Source| folders.enter(&source.place)?.stamp(&source.file);
-        self.sources.iter().all(|source| is_same(source) == Some(source.stamp))
+        self.sources.iter().all(|source| source.is_current(folders, lists, opened))
     }
 }
 

@@ -38,6 +38,28 @@ pub(crate) struct Source {
     pub file: PathBuf,
     /// The version that was read.
     pub stamp: Stamp,
+    /// What a list of names said next to it.
+    pub listed: Option<Listed>,
+}
+
+/// A container's part of a list of names, which changes as others come and go.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    list: PathBuf,
+    id: String,
+    names: Option<StoredNames>,
+}
+
+impl Source {
+    /// Is it as it was read?
+    pub fn is_current(&self, folders: &Folders, lists: &mut Lists, opened: &mut u64) -> bool {
+        let Some(folder) = folders.enter(&self.place) else { return false };
+        let is_listed_so = |Listed { list, id, names }: &Listed| {
+            stored(&folder, list, id, lists, opened) == *names
+        };
+        folder.stamp(&self.file) == Some(self.stamp)
+            && self.listed.as_ref().is_none_or(is_listed_so)
+    }
 }
 
 /// State of a container.
@@ -128,7 +150,7 @@ impl Lookup<'_> {
         Ok(Found {
             facts,
             stated_by: folder.place.owner,
-            sources: vec![Source { place: folder.place, file, stamp }],
+            sources: vec![Source { place: folder.place, file, stamp, listed: None }],
         })
     }
 
@@ -169,25 +191,16 @@ impl Lookup<'_> {
         let has = |driver: &&&str| folder.has(&bundle(driver));
         let driver = *DRIVERS.iter().find(has).ok_or(ReadError::Missing)?;
         let list = within(driver).join("containers.json");
-        let names = self.stored(&folder, &list, id);
+        let names = stored(&folder, &list, id, self.lists, self.opened);
         let mut found = self.one(folder, bundle(driver), files::bundle)?;
-        if let Some(names) = names {
+        if let Some(names) = names.clone() {
             found.facts.name = names.name;
             found.facts.image = names.image;
         }
-        Ok(found)
-    }
-
-    /// The names of a container in a list; a list that cannot be read names none.
-    fn stored(&mut self, folder: &StateFolder, list: &Path, id: &str) -> Option<StoredNames> {
-        let key = folder.place.full(list);
-        let stamp = folder.stamp(list)?;
-        if self.lists.get(&key).is_none_or(|(known, _)| *known != stamp) {
-            *self.opened += 1;
-            let (names, stamp) = folder.parse(list, files::storage).ok()?;
-            self.lists.insert(key.clone(), (stamp, names));
+        if let Some(source) = found.sources.first_mut() {
+            source.listed = Some(Listed { list, id: id.to_owned(), names });
         }
-        self.lists.get(&key)?.1.get(id).cloned()
+        Ok(found)
     }
 
     /// `ID/status` and the `ID/config.json` that crun copies next to it.
@@ -204,6 +217,24 @@ impl Lookup<'_> {
         found.facts.annotations = annotations;
         Ok(found)
     }
+}
+
+/// The names of a container in a list; a list that cannot be read names none.
+fn stored(
+    folder: &StateFolder,
+    list: &Path,
+    id: &str,
+    lists: &mut Lists,
+    opened: &mut u64,
+) -> Option<StoredNames> {
+    let key = folder.place.full(list);
+    let stamp = folder.stamp(list)?;
+    if lists.get(&key).is_none_or(|(known, _)| *known != stamp) {
+        *opened += 1;
+        let (names, stamp) = folder.parse(list, files::storage).ok()?;
+        lists.insert(key.clone(), (stamp, names));
+    }
+    lists.get(&key)?.1.get(id).cloned()
 }
 
 /// Where a runtime's containers may have their state.

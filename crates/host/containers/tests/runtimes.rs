@@ -135,6 +135,38 @@ fn podman_has_names_from_its_list() {
     assert_eq!(of.annotation("symbiont.dev/class"), Some("batch"));
 }
 
+#[test]
+fn a_renamed_container_has_its_new_name() {
+    let mut host = Host::new();
+    let storage = "/var/lib/containers/storage/overlay-containers";
+    for id in [ID, OTHER] {
+        let path = format!("{storage}/{id}/userdata/config.json");
+        host.bundle(&path, &format!("machine.slice:libpod:{id}"), &json!({}));
+    }
+    let list = |host: &Host, names: [&str; 2]| {
+        let each = [ID, OTHER].into_iter().zip(names);
+        let each = each.map(|(id, name)| json!({"id": id, "names": [name], "metadata": "{}"}));
+        let list: Vec<_> = each.collect();
+        host.write(&format!("{storage}/containers.json"), &json!(list).to_string());
+    };
+    let named = |host: &mut Host| {
+        host.now += Duration::from_secs(2);
+        [ID, OTHER].map(|id| {
+            let cgroup = format!("/machine.slice/libpod-{id}.scope");
+            host.identify(&cgroup, &root()).unwrap().display()
+        })
+    };
+    list(&host, ["web", "base"]);
+    assert_eq!(named(&mut host), ["web", "base"]);
+    // As podman does it: nothing but the list changes.
+    list(&host, ["front", "base"]);
+    let opened = host.containers.opened();
+    assert_eq!(named(&mut host), ["front", "base"]);
+    assert_eq!(host.containers.opened() - opened, 2, "the list, and the state of one");
+    assert_eq!(named(&mut host), ["front", "base"]);
+    assert_eq!(host.containers.opened() - opened, 2);
+}
+
 /// As this user, or as another one where this is root: files are given to it.
 fn give(host: &Host, uid: u32) -> io::Result<()> {
     let mut folders = vec![host.folder.path().to_owned()];

@@ -153,6 +153,10 @@ pub fn serve(daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
              {MANAGER_NICE} for itself: {refused}"
         ));
     }
+    if let Some(why) = server.service.around.blind_spot() {
+        (server.daemon.log)(why);
+        server.service.notes.machine.push(why.to_owned());
+    }
     server.service.metrics.publish_to(&server.daemon.config.metrics);
     server.enrol_again(before);
     server.read_rules();

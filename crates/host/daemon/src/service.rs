@@ -194,7 +194,7 @@ impl Service {
             log: Log::default(),
             refusals: BTreeMap::new(),
             is_said_of_priorities: false,
-            around: Surroundings::default(),
+            around: Surroundings::find(),
             contained: Contained::default(),
             started: Instant::now(),
         }

@@ -8,12 +8,18 @@ use std::time::{Duration, Instant};
 
 use procfs::process::Process;
 use symbiont_containers::{Containers, Folders, Identity, Owner, Runtime, Subordinates};
+use symbiont_linux::actuate::CgroupPaths;
 
 /// The file of subordinate uids is read again after this time.
 const FRESH: Duration = Duration::from_secs(60);
 const SUBORDINATES: &str = "etc/subuid";
 /// Bytes of the list of a process's cgroups that are read.
 const MOST_CGROUPS: u64 = 256 << 10;
+
+/// Said where cgroups of other processes are out of sight.
+const BLIND_SPOT: &str = "the cgroups of other processes are not seen: this daemon is in a cgroup namespace, and \
+    /sys/fs/cgroup of the node is not mounted here. Rules by cgroup match nothing, no quota is named, and cpusets are \
+    asked of the threads themselves. Mount /sys/fs/cgroup of the node at /sys/fs/cgroup, read-only";
 
 /// A user, as the system's databases have it.
 #[derive(Debug, Clone)]
@@ -30,9 +36,22 @@ pub struct Surroundings {
     read: Option<Instant>,
     root: PathBuf,
     containers: Containers,
+    cgroups: CgroupPaths,
 }
 
 impl Surroundings {
+    /// As this process sees them.
+    #[must_use]
+    pub fn find() -> Self {
+        Self { cgroups: CgroupPaths::find(), ..Self::default() }
+    }
+
+    /// Are there cgroups of which only a part of the path is seen? What is missing, in words.
+    #[must_use]
+    pub fn blind_spot(&self) -> Option<&'static str> {
+        self.cgroups.lead_out().then_some(BLIND_SPOT)
+    }
+
     /// With the state of containers in these folders.
     pub fn set_folders(&mut self, folders: Folders) {
         self.root.clone_from(&folders.root);
@@ -61,8 +80,14 @@ impl Surroundings {
     /// The container of a process now; a step of a job is none.
     pub fn container_of(&mut self, process: u32) -> Option<Arc<Identity>> {
         let process = Process::new(i32::try_from(process).ok()?).ok()?;
-        let (lines, uid) = (cgroups_of(&process)?, process.uid().ok()?);
+        let (lines, uid) = (self.cgroups_of(&process)?, process.uid().ok()?);
         self.container(&lines, uid, Instant::now()).filter(|of| is_container(of))
+    }
+
+    /// Its `/proc/PID/cgroup`, with paths from the top of what is mounted.
+    pub(crate) fn cgroups_of(&self, process: &Process) -> Option<String> {
+        let text = text_of(process, "cgroup", MOST_CGROUPS).ok()?;
+        Some(self.cgroups.of_lines(&text).into_owned())
     }
 
     /// Ends a round of looks: forgets what is gone, and gives what could not be read.
@@ -90,11 +115,6 @@ impl Surroundings {
 /// Is it what people call a container?
 fn is_container(of: &Identity) -> bool {
     of.runtime != Runtime::Slurm
-}
-
-/// Its `/proc/PID/cgroup`.
-pub(crate) fn cgroups_of(process: &Process) -> Option<String> {
-    text_of(process, "cgroup", MOST_CGROUPS).ok()
 }
 
 /// The start of a file of a process.

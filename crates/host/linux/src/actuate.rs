@@ -47,6 +47,7 @@ mod announcing;
 mod applied_state;
 mod blocker;
 mod cgroup;
+mod cgroup_paths;
 #[cfg(any(test, fuzzing))]
 #[path = "worlds/event_machine/mod.rs"]
 pub mod event_machine;
@@ -68,6 +69,7 @@ mod mounts;
 mod namespace;
 mod nudge;
 mod order;
+mod origin;
 mod parents;
 mod past_nudges;
 mod quota;
@@ -88,6 +90,7 @@ pub use ability::{Abilities, MOST_URGENT, Privilege, boost_ability};
 pub use actuator::{Actuator, ActuatorError};
 pub use affinity::{allowed, pin};
 pub use cgroup::{Cgroups, Share};
+pub use cgroup_paths::CgroupPaths;
 pub use groups::{GroupKey, Grouping, share_one_group};
 pub use journal::JournalError;
 pub use lock::{Lock, LockError};

@@ -54,6 +54,15 @@ fn write(file: &Path, text: &str) {
     fs::write(file, text).unwrap_or_else(|why| panic!("{text:?} to {}: {why}", file.display()));
 }
 
+/// From now on the cgroup of this process is the root of what it and its children are shown.
+#[expect(
+    deprecated,
+    reason = "this namespace shares no memory or descriptors: it is as safe as it was"
+)]
+pub fn begin_namespace() {
+    rustix::thread::unshare(rustix::thread::UnshareFlags::NEWCGROUP).unwrap();
+}
+
 /// Lets no process be frozen, so that all can be ended.
 pub fn thaw_all() {
     for group in groups() {

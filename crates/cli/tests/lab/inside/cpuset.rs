@@ -12,7 +12,7 @@ use crate::given::Given;
 use crate::place::{Place, send, stderr, wait_until};
 use crate::settings::{changed, of_tree, own};
 
-use super::cgroup::Group;
+use super::cgroup::{Group, begin_namespace};
 use super::siblings::{cpus, cpus_of, list, wait_until_seen, workers};
 use super::skip;
 use super::workers::command;
@@ -25,17 +25,38 @@ const TIMES: u32 = 10;
 /// The program's group loses half of its CPUs and gets them back: never is a
 /// thread let out of what it has, and at the end each may use all of it.
 pub fn shrinks(given: &Given) {
+    let group = Group::new("cpuset", &["cpuset"]);
+    shrinks_around(given, &group, || group.take(std::process::id()), |_| {});
+}
+
+/// The same, with a manager in a cgroup namespace, from which the group's path leads out.
+pub fn shrinks_outside(given: &Given) {
+    let (own, group) = (Group::new("own", &["cpuset"]), Group::new("cpuset", &["cpuset"]));
+    let enter = || {
+        own.take(std::process::id());
+        begin_namespace();
+    };
+    shrinks_around(given, &group, enter, |processes| {
+        processes.iter().for_each(|process| group.take(*process));
+        let path = fs::read_to_string(format!("/proc/{}/cgroup", processes[0])).unwrap();
+        assert_eq!(path, "0::/../lab-cpuset\n");
+    });
+}
+
+/// `before`: what is done before the program is started; `after`: with its processes, once all run.
+fn shrinks_around(given: &Given, group: &Group, before: impl Fn(), after: impl Fn(&[u32])) {
     let place = Place::new();
     let all = given.cpus();
     let (most, few) = (&all[..all.len() - 1], &all[..all.len() / 2]);
-    let group = Group::new("cpuset", &["cpuset"]);
     let set = |cpus: &[u32]| group.set("cpuset.cpus", &list(cpus));
     set(most);
-    group.take(std::process::id());
+    before();
     let options = ["--policy", "random", "--quantum", "100ms"];
     let program =
         place.start(&mut place.run(&options, &command(&["group", "all", "4", "sleeper"])));
     let workers = || workers(&program, "sleeper");
+    wait_until("all run", || workers().len() == 4);
+    after(&[vec![program.id()], workers()].concat());
     let placed = |within: &[u32], seen: &mut String| {
         let masks: Vec<_> = workers().into_iter().map(cpus_of).collect();
         *seen = format!("{masks:?}");

@@ -139,6 +139,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("a_daemon_that_was_killed_manages_again_what_lives", kernel, daemon::killed),
     scenario("a_daemon_follows_cpus_that_go_offline_and_come_back", kernel, daemon::hotplug),
     scenario("a_cpuset_shrinks_and_grows", whole, cpuset::shrinks),
+    scenario("a_cpuset_outside_of_the_namespace_shrinks_and_grows", whole, cpuset::shrinks_outside),
     scenario("an_isolated_partition_takes_a_core_and_gives_it_back", whole, cpuset::isolated),
     scenario("a_program_is_frozen_and_thawed", whole, trouble::frozen),
     scenario("one_of_several_runs_out_of_memory", whole, trouble::out_of_memory),

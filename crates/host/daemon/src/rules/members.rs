@@ -47,7 +47,7 @@ impl ContainerPatterns {
 /// The containers that these patterns name, by the state in these folders, as far as this user may read it.
 #[must_use]
 pub fn find_containers(folders: Folders, patterns: &ContainerPatterns) -> Vec<FoundContainer> {
-    let mut around = Surroundings::default();
+    let mut around = Surroundings::find();
     around.set_folders(folders);
     let mut found: BTreeMap<String, FoundContainer> = BTreeMap::new();
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {

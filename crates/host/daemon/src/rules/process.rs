@@ -6,7 +6,7 @@ use std::time::Instant;
 use procfs::process::Process;
 use symbiont_containers::{Identity, main_path};
 
-use crate::surroundings::{Surroundings, cgroups_of, text_of};
+use crate::surroundings::{Surroundings, text_of};
 
 /// Bytes of a command line that are read.
 const MOST_COMMAND: u64 = 64 << 10;
@@ -53,7 +53,7 @@ impl Facts {
         };
         let executable = executable.filter(|path| !path.is_empty())?;
         let text = |file: &str, most| text_of(process, file, most).ok();
-        let lines = cgroups_of(process)?;
+        let lines = around.cgroups_of(process)?;
         let cgroup = main_path(&lines).to_owned();
         let container = match needs.container {
             true => around.container(&lines, uid, Instant::now()),

@@ -5,10 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use procfs::FromRead;
-use procfs::ProcessCGroups;
 use symbiont_topology::{CpuSet, HostTopology};
 
+use super::cgroup_paths::CgroupPaths;
 use super::groups::{GroupKey, Grouping};
 use super::hierarchy::{CgroupMounts, Hierarchy};
 use super::quota::CpuQuotas;
@@ -22,8 +21,10 @@ pub struct Cgroups {
     unified: Option<Hierarchy>,
     cpuset: Option<Hierarchy>,
     cpu: Option<Hierarchy>,
+    paths: CgroupPaths,
     autogroup: bool,
-    first_namespace: bool,
+    /// Is the path "/" the machine's own root?
+    has_root: bool,
     /// This process's cpuset, by its path, and what it allows.
     own: (String, CpuSet),
     online: CpuSet,
@@ -34,47 +35,54 @@ impl Cgroups {
     /// count as allowed.
     #[must_use]
     pub fn discover(host: &HostTopology) -> Self {
-        Self::find(host.cpus())
+        Self::find(host.cpus(), &CgroupPaths::default())
     }
 
     /// Looks again, where mounts or what is online changed. What this process's cpuset allows is
     /// asked again where its cgroup cannot be read.
     pub(super) fn look_again(&mut self, online: CpuSet, mounts_changed: bool) {
         if mounts_changed || online != self.online {
-            *self = Self::find(online);
+            *self = Self::find(online, &self.paths);
         } else if self.read_cpuset(&self.own.0).is_none() {
             self.own.1 = super::syscalls::widest_mask().unwrap_or_default();
         }
     }
 
-    fn find(online: CpuSet) -> Self {
-        let mounts = CgroupMounts::read();
+    fn find(online: CpuSet, paths: &CgroupPaths) -> Self {
+        let mounts = CgroupMounts::read_again(paths);
+        let (unified, cpu) = (mounts.unified(), mounts.first_version("cpu"));
+        let is_first = fs::read_link("/proc/self/ns/cgroup")
+            .is_ok_and(|name| name == Path::new(FIRST_NAMESPACE));
         Self {
-            unified: mounts.unified(),
+            has_root: is_first
+                || cpu.as_ref().or(unified.as_ref()).is_some_and(Hierarchy::is_whole),
+            unified,
             cpuset: mounts.first_version("cpuset"),
-            cpu: mounts.first_version("cpu"),
+            cpu,
             autogroup: fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled")
                 .is_ok_and(|text| text.trim() == "1"),
-            first_namespace: fs::read_link("/proc/self/ns/cgroup")
-                .is_ok_and(|name| name == Path::new(FIRST_NAMESPACE)),
             own: (
-                cpuset_path(std::process::id()).unwrap_or_default(),
+                mounts.paths.of_cpuset(std::process::id()).unwrap_or_default(),
                 super::syscalls::widest_mask().unwrap_or_default(),
             ),
+            paths: mounts.paths,
             online,
         }
     }
 
-    /// The CPUs that a process's cpuset allows now. Where the hierarchy is not
-    /// mounted (in many containers) a process that shares our cpuset has what
-    /// we have, and any other is taken to have all that are online.
+    /// The CPUs that a process's cpuset allows now. Where that cannot be read, all that are online.
     #[must_use]
     pub fn cpuset(&self, process: u32) -> Arc<CpuSet> {
-        let path = cpuset_path(process).unwrap_or_default();
+        Arc::new(self.seen_cpuset(process).unwrap_or_else(|| self.online.clone()))
+    }
+
+    /// The CPUs that a process's cpuset allows now, if that can be seen. Where the hierarchy is not
+    /// mounted (in many containers) a process that shares our cpuset has what we have.
+    pub(super) fn seen_cpuset(&self, process: u32) -> Option<CpuSet> {
+        let path = self.paths.of_cpuset(process).unwrap_or_default();
         let same_as_ours =
             || (path == self.own.0 && !self.own.1.is_empty()).then(|| self.own.1.clone());
-        let cpuset = self.read_cpuset(&path).or_else(same_as_ours);
-        Arc::new(cpuset.unwrap_or_else(|| self.online.clone()))
+        self.read_cpuset(&path).or_else(same_as_ours)
     }
 
     fn read_cpuset(&self, path: &str) -> Option<CpuSet> {
@@ -96,7 +104,7 @@ impl Cgroups {
     /// (threaded cgroups) are taken to be where their process is.
     #[must_use]
     pub fn group(&self, process: u32) -> Option<GroupKey> {
-        let groups = ProcessCGroups::from_file(format!("/proc/{process}/cgroup")).ok()?.0;
+        let groups = self.paths.of(process)?;
         let v1 = |name: &str| {
             groups.iter().find(|g| g.controllers.iter().any(|c| c == name)).map(|g| &g.pathname)
         };
@@ -106,7 +114,7 @@ impl Cgroups {
             (None, Some(unified)) => self.weighted(unified, v2()?),
             (None, None) => "/".to_owned(),
         };
-        if path != "/" || !self.first_namespace {
+        if path != "/" || !self.has_root {
             return Some(GroupKey::Cgroup(path));
         }
         if !self.autogroup {
@@ -153,7 +161,7 @@ impl Cgroups {
     /// What the cgroups of a process leave it.
     #[must_use]
     pub fn share(&self, process: u32) -> Share {
-        let path = cpuset_path(process).unwrap_or_default();
+        let path = self.paths.of_cpuset(process).unwrap_or_default();
         let read = |dir: &Path, file: &str| fs::read_to_string(dir.join(file)).ok();
         let is_exclusive = match (&self.cpuset, &self.unified) {
             (Some(v1), _) => v1
@@ -164,7 +172,8 @@ impl Cgroups {
                 .map(|text| matches!(text.trim(), "root" | "isolated")),
             (None, None) => None,
         };
-        let quotas = CpuQuotas::new(self.cpu.clone(), self.unified.clone()).of(process);
+        let quotas = CpuQuotas::new(self.cpu.clone(), self.unified.clone(), self.paths.clone());
+        let quotas = quotas.of(process);
         let quota = quotas.iter().map(|quota| quota.cpus).reduce(f64::min);
         let cgroup = (path.len() > 1).then_some(path);
         // The topmost cpuset has all CPUs, and shares them with those below.
@@ -180,24 +189,6 @@ fn autogroup(text: &str) -> GroupKey {
         Some(name) => GroupKey::Session(name.trim_start_matches('/').to_owned()),
         None => GroupKey::Root,
     }
-}
-
-/// The cgroup that decides where a process may run, or one below it.
-fn cpuset_path(process: u32) -> Option<String> {
-    match fs::read_to_string(format!("/proc/{process}/cpuset")) {
-        Ok(path) => Some(path.trim_end().to_owned()),
-        // Kernels without the first version of cpusets have no such file.
-        Err(_) => cpuset_path_by_cgroups(process),
-    }
-}
-
-fn cpuset_path_by_cgroups(process: u32) -> Option<String> {
-    let groups = ProcessCGroups::from_file(format!("/proc/{process}/cgroup")).ok()?.0;
-    let has_cpusets = |group: &&procfs::ProcessCGroup| {
-        group.controllers.iter().any(|controller| controller == "cpuset")
-    };
-    let unified = || groups.iter().find(|group| group.hierarchy == 0);
-    Some(groups.iter().find(has_cpusets).or_else(unified)?.pathname.clone())
 }
 
 #[cfg(test)]
@@ -238,8 +229,8 @@ mod tests {
     #[test]
     fn the_cgroups_of_a_process_lead_to_its_cpuset_too() {
         let cgroups = Cgroups::discover(&HostTopology::read().unwrap());
-        let me = std::process::id();
-        let (Some(own), Some(found)) = (cpuset_path(me), cpuset_path_by_cgroups(me)) else {
+        let (me, paths) = (std::process::id(), &cgroups.paths);
+        let (Some(own), Some(found)) = (paths.of_cpuset(me), paths.of_cpuset_by_cgroups(me)) else {
             return eprintln!("skipped: no cgroups here");
         };
         assert_eq!(cgroups.read_cpuset(&found), cgroups.read_cpuset(&own), "{own}, {found}");

@@ -1,14 +1,19 @@
 //! The hierarchies of cgroups, as they are mounted here.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use procfs::FromRead;
 use procfs::process::{MountInfo, MountInfos};
 
+use super::cgroup_paths::CgroupPaths;
+use super::origin::{Origin, Shown};
+
 /// What is mounted of a hierarchy, and where.
 #[derive(Debug, Clone)]
 pub(super) struct Hierarchy {
-    /// The cgroup that is mounted ("/" unless only a part is).
+    /// The cgroup that is mounted ("/" unless only a part is), as paths of processes are given.
     pub root: String,
     pub point: PathBuf,
 }
@@ -22,9 +27,16 @@ impl Hierarchy {
         };
         let below = below.trim_start_matches('/');
         if below.split('/').any(|part| part == "..") {
-            return None; // outside this process's cgroup namespace
+            return None; // outside of all that is mounted
         }
         Some(self.point.join(below))
+    }
+
+    /// Is the top of what is mounted that of the machine?
+    pub fn is_whole(&self) -> bool {
+        // All cgroups but that one have the file in version 2, and only that one in version 1.
+        let has = |file: &str| self.point.join(file).exists();
+        self.root == "/" && (has("release_agent") || has("cgroup.procs") && !has("cgroup.events"))
     }
 
     /// A cgroup and those above it, as far as this mount shows them, with their directories.
@@ -49,29 +61,78 @@ impl Hierarchy {
 
 /// All that is mounted of cgroups.
 #[derive(Debug, Clone)]
-pub(super) struct CgroupMounts(Vec<MountInfo>);
+pub(super) struct CgroupMounts {
+    mounts: Vec<MountInfo>,
+    /// From the tops of these.
+    pub paths: CgroupPaths,
+}
 
 impl CgroupMounts {
     /// As this process sees it.
     pub fn read() -> Self {
+        Self::read_again(&CgroupPaths::default())
+    }
+
+    /// The same, with the paths as they were found before.
+    pub fn read_again(paths: &CgroupPaths) -> Self {
         let mounts = MountInfos::from_file("/proc/self/mountinfo");
-        Self(mounts.map(|mounts| mounts.0).unwrap_or_default())
+        let mounts = mounts.map(|mounts| mounts.0).unwrap_or_default();
+        let mut all = Self { mounts: visible(mounts), paths: CgroupPaths::default() };
+        all.paths = CgroupPaths::find_by(&all, paths);
+        all
     }
 
     /// The hierarchy of the second version.
     pub fn unified(&self) -> Option<Hierarchy> {
-        self.find("cgroup2", |_| true)
+        self.hierarchy("")
     }
 
     /// The hierarchy of the first version that has this controller.
     pub fn first_version(&self, controller: &str) -> Option<Hierarchy> {
-        self.find("cgroup", |mount| mount.super_options.contains_key(controller))
+        let named = Some(self.paths.hierarchy_of(controller)).filter(|named| !named.is_empty());
+        self.hierarchy(named.unwrap_or(controller))
     }
 
-    fn find(&self, kind: &str, fits: impl Fn(&MountInfo) -> bool) -> Option<Hierarchy> {
-        let mount = self.0.iter().find(|mount| mount.fs_type == kind && fits(mount))?;
-        Some(Hierarchy { root: mount.root.clone(), point: mount.mount_point.clone() })
+    /// Where the namespace of this process begins in the hierarchy of these controllers. None if that cannot be seen
+    /// just now.
+    pub fn origin(&self, controllers: &str, own: &str, process: u32) -> Option<Origin> {
+        match self.mount(controllers) {
+            Some(mount) => Origin::find(&mount.root, &mount.mount_point, own, process),
+            None => Some(Origin::default()),
+        }
     }
+
+    fn hierarchy(&self, controllers: &str) -> Option<Hierarchy> {
+        let mount = self.mount(controllers)?;
+        let root = self.paths.absolute(controllers, &mount.root);
+        Some(Hierarchy { root, point: mount.mount_point.clone() })
+    }
+
+    /// The mount of a hierarchy that shows most of it, as `/proc/PID/cgroup` lists its controllers: the highest one
+    /// above this process's namespace.
+    fn mount(&self, controllers: &str) -> Option<&MountInfo> {
+        let has = |mount: &MountInfo, name: &str| match name.split_once('=') {
+            Some((key, value)) => mount.super_options.get(key) == Some(&Some(value.to_owned())),
+            None => mount.super_options.contains_key(name),
+        };
+        let fits = |mount: &&MountInfo| match (mount.fs_type.as_str(), controllers) {
+            ("cgroup2", "") => true,
+            ("cgroup", all) => all.split(',').all(|name| has(mount, name)),
+            _ => false,
+        };
+        self.mounts.iter().filter(fits).min_by_key(|mount| {
+            let Shown { up, down } = Shown::parse(&mount.root);
+            (down.len(), Reverse(up))
+        })
+    }
+}
+
+/// Mounts but for those that another one covers.
+fn visible(mut mounts: Vec<MountInfo>) -> Vec<MountInfo> {
+    let places: BTreeSet<(i32, PathBuf)> =
+        mounts.iter().map(|mount| (mount.pid, mount.mount_point.clone())).collect();
+    mounts.retain(|mount| !places.contains(&(mount.mnt_id, mount.mount_point.clone())));
+    mounts
 }
 
 #[cfg(test)]

@@ -136,7 +136,9 @@ impl Kernel for Host {
     }
 
     fn cpuset(&self, process: u32) -> Arc<CpuSet> {
-        let cpuset = self.cgroups.cpuset(process);
+        let seen = self.cgroups.seen_cpuset(process).map(Arc::new);
+        let asked = || Some(Arc::new(ask_cpuset(process, &self.online.now()?)?));
+        let cpuset = seen.or_else(asked).unwrap_or_else(|| self.cgroups.cpuset(process));
         // The kernel takes offline CPUs out of cpusets a moment later.
         let left = self.online.now().map(|online| online.intersection(&cpuset));
         match left {
@@ -173,4 +175,28 @@ impl Kernel for Host {
         let own = self.cpuset(std::process::id());
         syscalls::widest_mask().map_or_else(CpuSet::new, |left| own.difference(&left))
     }
+}
+
+/// What the cpuset of a process allows, where its cgroup cannot be read: asked by one of its threads, which may use all
+/// of it for some microseconds, and then has what it had. One that may use all that is online need not be asked. None
+/// where none may be asked.
+///
+/// A mask that equals the whole cpuset is all that was asked for, as everywhere: see
+/// [`Mask::classify`](super::settings::Mask::classify).
+fn ask_cpuset(process: u32, online: &CpuSet) -> Option<CpuSet> {
+    let threads = syscalls::numbers_in(&format!("/proc/{process}/task"));
+    let key = threads.into_iter().find_map(|thread| {
+        syscalls::facts(process, thread).ok()?.filter(|facts| !facts.zombie).map(|facts| facts.key)
+    })?;
+    let had = syscalls::mask(key).ok()?;
+    if online.is_subset(&had) {
+        return Some(had);
+    }
+    syscalls::set_mask(key, None).ok()?;
+    let whole = syscalls::mask(key).ok();
+    if whole.as_ref() != Some(&had) {
+        // Refused if the cpuset changed meanwhile and leaves nothing of it.
+        let _ = syscalls::set_mask(key, Some(&had));
+    }
+    whole.filter(|whole| !whole.is_empty())
 }

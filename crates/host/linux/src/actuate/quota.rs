@@ -19,8 +19,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use procfs::{FromRead, ProcessCGroups};
-
+use super::cgroup_paths::CgroupPaths;
 use super::hierarchy::{CgroupMounts, Hierarchy};
 
 /// Where quotas are found.
@@ -28,6 +27,7 @@ use super::hierarchy::{CgroupMounts, Hierarchy};
 pub struct CpuQuotas {
     first: Option<Hierarchy>,
     unified: Option<Hierarchy>,
+    paths: CgroupPaths,
 }
 
 /// A quota that holds for a process.
@@ -54,19 +54,22 @@ impl CpuQuotas {
     #[must_use]
     pub fn discover() -> Self {
         let mounts = CgroupMounts::read();
-        Self::new(mounts.first_version("cpu"), mounts.unified())
+        Self::new(mounts.first_version("cpu"), mounts.unified(), mounts.paths)
     }
 
     /// With the hierarchy of the CPU controller of the first version, if it is mounted, and that of the second.
-    pub(super) fn new(first: Option<Hierarchy>, unified: Option<Hierarchy>) -> Self {
-        Self { first, unified }
+    pub(super) fn new(
+        first: Option<Hierarchy>,
+        unified: Option<Hierarchy>,
+        paths: CgroupPaths,
+    ) -> Self {
+        Self { first, unified, paths }
     }
 
     /// The quotas that hold for a process, its own cgroup's first; none where it is gone or they cannot be read.
     #[must_use]
     pub fn of(&self, process: u32) -> Vec<Quota> {
-        let groups = ProcessCGroups::from_file(format!("/proc/{process}/cgroup"));
-        let groups = groups.map(|groups| groups.0).unwrap_or_default();
+        let groups = self.paths.of(process).unwrap_or_default();
         let first = groups.iter().find(|group| group.controllers.iter().any(|c| c == "cpu"));
         let unified = groups.iter().find(|group| group.hierarchy == 0);
         match (&self.first, first, &self.unified, unified) {

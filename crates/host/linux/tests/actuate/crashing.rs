@@ -3,6 +3,7 @@
 use symbiont_linux::actuate::{Restored, restore};
 use symbiont_machine::{Outcome, Priority};
 
+use crate::cpuset::Cpuset;
 use crate::roles::{Manager, actor, killed_after_pinning};
 use crate::support::*;
 
@@ -140,53 +141,6 @@ fn a_cpuset_that_shrank_is_a_new_limit_and_no_foreign_hand() {
     assert_eq!(*rig.actuator.allowed(&thread).unwrap(), all);
     rig.actuator.restore_all();
     assert_eq!(mask_of(id), all);
-}
-
-/// A cpuset (cgroup v1) of this test's own.
-struct Cpuset(std::path::PathBuf);
-
-impl Cpuset {
-    fn make(cpus: &symbiont_topology::CpuSet) -> Option<Self> {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let base = std::path::Path::new("/sys/fs/cgroup/cpuset");
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = base.join(format!("symbiont-test-{}-{count}", std::process::id()));
-        let make = || {
-            std::fs::create_dir(&path)?;
-            std::fs::write(
-                path.join("cpuset.mems"),
-                std::fs::read(base.join("cpuset.effective_mems"))?,
-            )?;
-            std::fs::write(path.join("cpuset.cpus"), cpus.to_string())
-        };
-        match make() {
-            Ok(()) => Some(Self(path)),
-            Err(error) => {
-                skip(&format!("cannot make a cpuset (cgroup v1) here: {error}"));
-                None
-            }
-        }
-    }
-
-    fn admit(&self, process: u32) {
-        std::fs::write(self.0.join("cgroup.procs"), process.to_string()).unwrap();
-    }
-
-    fn resize(&self, cpus: &symbiont_topology::CpuSet) {
-        std::fs::write(self.0.join("cpuset.cpus"), cpus.to_string()).unwrap();
-    }
-}
-
-impl Drop for Cpuset {
-    fn drop(&mut self) {
-        for process in
-            std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default().lines()
-        {
-            let _ = std::fs::write(self.0.with_file_name("cgroup.procs"), process);
-        }
-        let _ = std::fs::remove_dir(&self.0);
-    }
 }
 
 /// A process whose second thread is about to call exec, and that thread.

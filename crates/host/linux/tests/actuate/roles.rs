@@ -12,7 +12,7 @@ use symbiont_topology::CpuSet;
 use crate::support::*;
 
 const ROLE: &str = "SYMBIONT_TEST_ROLE";
-const STATE: &str = "SYMBIONT_TEST_STATE";
+pub const STATE: &str = "SYMBIONT_TEST_STATE";
 /// A number that has no user of its own on common systems.
 const UNPRIVILEGED: u32 = 65_534;
 
@@ -26,6 +26,7 @@ fn play() {
         "thread that calls exec" => thread_that_calls_exec(),
         "pinned maker of a thread" => pinned_maker_of_a_thread(),
         "ordinary user" => as_an_ordinary_user(&state),
+        crate::namespaces::ROLE => crate::namespaces::manager(&state),
         other => panic!("no such role: {other}"),
     }
 }
