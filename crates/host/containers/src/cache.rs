@@ -43,7 +43,7 @@ pub struct Note {
 /// # Approach
 /// What was read is kept for each cgroup and user. It is read again when one of its files is another one by device,
 /// inode, length or time, which is looked at once a second at most. What could not be read gives what the path says, is
-/// noted once, and is tried again after 5 s, then more and more seldom. Cgroups that are gone are
+/// noted once for each container, and is tried again after 5 s, then more and more seldom. Cgroups that are gone are
 /// forgotten. The lists of podman's names are shared by all its containers; a renamed container keeps its
 /// name until its own files change.
 ///
@@ -51,6 +51,7 @@ pub struct Note {
 /// - Unchanged files are not opened again (`thousands_of_cgroups_cost_each_file_once`).
 /// - A changed file is read again, and a cgroup that is gone is forgotten (`a_changed_file_is_read_again`).
 /// - Trouble is noted once and mended by itself (`what_cannot_be_read_is_noted_once_and_tried_again`).
+/// - However many users and cgroups a container has, it is noted once (`a_container_of_many_users_is_noted_once`).
 /// - The state of another cgroup, or of another user, is not believed (`a_borrowed_name_gives_nothing`,
 ///   `a_users_state_counts_for_the_users_processes_alone`).
 #[derive(Debug, Default)]
@@ -59,6 +60,8 @@ pub struct Containers {
     entries: BTreeMap<(String, u32), Entry>,
     lists: Lists,
     notes: Vec<Note>,
+    /// Cgroups of containers that were noted.
+    noted: BTreeSet<String>,
     opened: u64,
     swept: Option<Instant>,
 }
@@ -144,6 +147,7 @@ impl Containers {
                 || HIERARCHIES.iter().any(|name| mounts.join(name).join(cgroup).is_dir())
         };
         self.entries.retain(|(cgroup, _), _| exists(cgroup));
+        self.noted.retain(|cgroup| exists(cgroup));
         let lists: BTreeSet<PathBuf> = self
             .entries
             .values()
@@ -153,6 +157,15 @@ impl Containers {
             list.parent().is_some_and(|of| lists.iter().any(|path| path.starts_with(of)))
         };
         self.lists.retain(|list, _| is_used(list));
+    }
+
+    fn note(&mut self, cgroup: &str, error: ReadError) {
+        if self.noted.len() >= MOST_CGROUPS {
+            self.noted.clear();
+        }
+        if self.notes.len() < MOST_NOTES && self.noted.insert(cgroup.to_owned()) {
+            self.notes.push(Note { cgroup: cgroup.to_owned(), error });
+        }
     }
 
     /// None: no path can be that of a container.
@@ -169,6 +182,9 @@ impl Containers {
         let mut entry = Entry { identity: None, sources: Vec::new(), looked: now, again: None };
         for refs in &named {
             if let Some((identity, sources)) = innermost(&mut lookup, refs, &mut error) {
+                if let Some(outermost) = refs.first() {
+                    self.noted.remove(&outermost.cgroup);
+                }
                 entry.fill(identity, sources);
                 return Some(entry);
             }
@@ -177,8 +193,8 @@ impl Containers {
             Some((now + AGAIN * 2u32.pow(tries.min(MOST_DOUBLINGS)), tries.saturating_add(1)));
         if let Some(outermost) = named.first().and_then(|refs| refs.first()) {
             let identity = Identity::of_path(outermost);
-            if let Some(error) = error.filter(|_| tries == 0 && self.notes.len() < MOST_NOTES) {
-                self.notes.push(Note { cgroup: identity.cgroup.clone(), error });
+            if let Some(error) = error {
+                self.note(&identity.cgroup, error);
             }
             entry.identity = Some(Arc::new(identity));
             return Some(entry);
