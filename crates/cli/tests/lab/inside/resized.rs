@@ -1,18 +1,19 @@
 //! A pod's cpuset shrinks and grows many times, as kubelet's static CPU manager has it, under a daemon.
 //!
 //! # Problem
-//! Which CPUs a container has is decided by others while Symbiont places its threads. It has to follow, and may
-//! neither write a cpuset nor let a thread out of one.
+//! Which CPUs a container has is decided by others while Symbiont places its threads. It has to follow,
+//! and may neither write a cpuset nor let a thread out of one.
 //!
 //! # Approach
-//! Threads of a container are dealt anew ten times a second among the CPUs of its cpuset, while those of another container
-//! use all CPUs now and then. Each change is *followed* once each thread is held to one CPU of the new set, and, if
-//! it grew, some to CPUs that it did not have. Masks are looked at all the while. Where time is executed instructions
-//! it does not depend on what runs outside, so that how long it took can be judged there.
+//! Threads of a container are dealt anew ten times a second among the CPUs of its cpuset, while those of
+//! another container use all CPUs now and then. Each change is *followed* once each thread is held to one
+//! CPU of the new set, and, if it grew, some to CPUs that it did not have. Masks are looked at all the
+//! while. Where time is executed instructions it does not depend on what runs outside, so that how long it
+//! took can be judged there.
 //!
 //! # Properties
-//! - Each change is followed in [`WITHIN`], where time is executed instructions; no thread is ever out of its cpuset; no file
-//!   of a group of pods is written; at the end nothing is left changed
+//! - Each change is followed in [`WITHIN`], where time is executed instructions; no thread is ever out of
+//!   its cpuset; no file of a group of pods is written; at the end nothing is left changed
 //!   (`a_pod_follows_its_cpuset_each_time_and_is_released`).
 
 use std::collections::BTreeSet;
