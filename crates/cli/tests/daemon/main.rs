@@ -15,6 +15,7 @@ mod containers;
 mod descriptors;
 mod exposition;
 mod foreign;
+mod hostile;
 mod install;
 mod life;
 mod metrics;
@@ -50,6 +51,7 @@ fn main() {
         containers::trials(),
         descriptors::trials(),
         foreign::trials(),
+        hostile::trials(),
         install::trials(),
         life::trials(),
         metrics::trials(),

@@ -51,6 +51,8 @@ pub enum Scope {
     Timed,
     /// What programs of runtimes count.
     Runtimes,
+    /// How soon changes of pods are followed.
+    Pods,
     /// What differs from machine to machine.
     Machine,
     /// And what differs between kernels of different architectures.
@@ -123,7 +125,7 @@ impl Given {
     /// measurements.
     pub fn longest(&self) -> Duration {
         Duration::from_secs(match self.scope {
-            Scope::Timed => 900,
+            Scope::Timed | Scope::Pods => 900,
             Scope::Runtimes => 2 * 3600,
             _ => 300,
         })

@@ -43,7 +43,7 @@ pub struct Note {
 /// # Approach
 /// What was read is kept for each cgroup and user. It is read again when one of its files is another one by device,
 /// inode, length or time, which is looked at once a second at most. What could not be read gives what the path says, is
-/// noted once, and is tried again after 5 s, then more and more seldom. Cgroups that are gone are
+/// noted once for each container, and is tried again after 5 s, then more and more seldom. Cgroups that are gone are
 /// forgotten. The lists of podman's names are shared by all its containers, and change with each of them: one that
 /// changed is read once, and only those whose names it changed are read again.
 ///
@@ -52,6 +52,7 @@ pub struct Note {
 /// - A changed file is read again, and a cgroup that is gone is forgotten (`a_changed_file_is_read_again`); so is the
 ///   state of a container that was renamed, and of no other (`a_renamed_container_has_its_new_name`).
 /// - Trouble is noted once and mended by itself (`what_cannot_be_read_is_noted_once_and_tried_again`).
+/// - However many users and cgroups a container has, it is noted once (`a_container_of_many_users_is_noted_once`).
 /// - The state of another cgroup, or of another user, is not believed (`a_borrowed_name_gives_nothing`,
 ///   `a_users_state_counts_for_the_users_processes_alone`).
 #[derive(Debug, Default)]
@@ -60,6 +61,8 @@ pub struct Containers {
     entries: BTreeMap<(String, u32), Entry>,
     lists: Lists,
     notes: Vec<Note>,
+    /// Cgroups of containers that were noted.
+    noted: BTreeSet<String>,
     opened: u64,
     swept: Option<Instant>,
 }
@@ -149,6 +152,7 @@ impl Containers {
             cgroup.starts_with("..") || mounts.iter().any(is_in)
         };
         self.entries.retain(|(cgroup, _), _| exists(cgroup));
+        self.noted.retain(|cgroup| exists(cgroup));
         let lists: BTreeSet<PathBuf> = self
             .entries
             .values()
@@ -158,6 +162,15 @@ impl Containers {
             list.parent().is_some_and(|of| lists.iter().any(|path| path.starts_with(of)))
         };
         self.lists.retain(|list, _| is_used(list));
+    }
+
+    fn note(&mut self, cgroup: &str, error: ReadError) {
+        if self.noted.len() >= MOST_CGROUPS {
+            self.noted.clear();
+        }
+        if self.notes.len() < MOST_NOTES && self.noted.insert(cgroup.to_owned()) {
+            self.notes.push(Note { cgroup: cgroup.to_owned(), error });
+        }
     }
 
     /// None: no path can be that of a container.
@@ -174,6 +187,9 @@ impl Containers {
         let mut entry = Entry { identity: None, sources: Vec::new(), looked: now, again: None };
         for refs in &named {
             if let Some((identity, sources)) = innermost(&mut lookup, refs, &mut error) {
+                if let Some(outermost) = refs.first() {
+                    self.noted.remove(&outermost.cgroup);
+                }
                 entry.fill(identity, sources);
                 return Some(entry);
             }
@@ -182,8 +198,8 @@ impl Containers {
             Some((now + AGAIN * 2u32.pow(tries.min(MOST_DOUBLINGS)), tries.saturating_add(1)));
         if let Some(outermost) = named.first().and_then(|refs| refs.first()) {
             let identity = Identity::of_path(outermost);
-            if let Some(error) = error.filter(|_| tries == 0 && self.notes.len() < MOST_NOTES) {
-                self.notes.push(Note { cgroup: identity.cgroup.clone(), error });
+            if let Some(error) = error {
+                self.note(&identity.cgroup, error);
             }
             entry.identity = Some(Arc::new(identity));
             return Some(entry);

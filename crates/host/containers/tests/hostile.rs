@@ -179,6 +179,19 @@ fn what_cannot_be_read_is_noted_once_and_tried_again() {
 }
 
 #[test]
+fn a_container_of_many_users_is_noted_once() {
+    let mut host = Host::new();
+    for uid in 0..500 {
+        // Its root can make both: processes of any user, and cgroups below its own.
+        for cgroup in [scope(), format!("{}/{uid}", scope())] {
+            let of = host.identify(&cgroup, &Owner { uid, home: None }).unwrap();
+            assert_eq!((of.cgroup.clone(), of.stated_by), (scope(), None));
+        }
+    }
+    assert_eq!(host.notes().len(), 1);
+}
+
+#[test]
 fn names_cannot_act_on_a_terminal() {
     let mut host = Host::new();
     host.bundle(&format!("{TASKS}/{ID}/config.json"), &asked(), &named("a\u{1b}[2J\nb\u{202e}c"));

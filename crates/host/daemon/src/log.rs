@@ -25,6 +25,8 @@ pub enum Kind {
     RefusedRequest,
     /// Moves that the kernel refused.
     RefusedMove,
+    /// Containers whose state cannot be read.
+    Unnamed,
 }
 
 impl Kind {
@@ -35,6 +37,7 @@ impl Kind {
             Self::Released => "releases",
             Self::RefusedRequest => "refused requests",
             Self::RefusedMove => "refused moves",
+            Self::Unnamed => "containers without names",
         }
     }
 }

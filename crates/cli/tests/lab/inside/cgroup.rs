@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::skip;
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// What the names of all groups of the lab begin with.
-const PREFIX: &str = "lab-";
+/// What the names of all groups of the lab at the top begin with.
+const PREFIXES: [&str; 2] = ["lab-", "kubepods"];
 
 /// A group below the root's.
 pub struct Group(PathBuf);
@@ -16,17 +16,34 @@ impl Group {
     /// Makes a group that these controllers act in; the scenario is skipped where the
     /// kernel has none.
     pub fn new(name: &str, controllers: &[&str]) -> Self {
+        Self::at(&format!("lab-{name}"), controllers)
+    }
+
+    /// The same at a path, below groups that are made where they are not there.
+    pub fn at(path: &str, controllers: &[&str]) -> Self {
         let there = fs::read_to_string(Path::new(ROOT).join("cgroup.controllers"));
         let there = there.unwrap_or_default();
         for controller in controllers {
             if !there.split_whitespace().any(|name| name == *controller) {
                 skip(&format!("the kernel's cgroups have no {controller}"));
             }
-            write(&Path::new(ROOT).join("cgroup.subtree_control"), &format!("+{controller}"));
         }
-        let folder = Path::new(ROOT).join(format!("{PREFIX}{name}"));
-        fs::create_dir(&folder).unwrap();
+        let mut folder = PathBuf::from(ROOT);
+        for part in path.split('/') {
+            for controller in controllers {
+                write(&folder.join("cgroup.subtree_control"), &format!("+{controller}"));
+            }
+            folder.push(part);
+            if !folder.is_dir() {
+                fs::create_dir(&folder).unwrap();
+            }
+        }
         Self(folder)
+    }
+
+    /// The group of all that is in no other.
+    pub fn root() -> Self {
+        Self(PathBuf::from(ROOT))
     }
 
     pub fn set(&self, file: &str, text: &str) {
@@ -73,14 +90,24 @@ pub fn thaw_all() {
 
 /// Removes what a scenario made, once its processes are gone.
 pub fn remove_all() {
-    for group in groups() {
-        // The next scenario will show it.
-        let _ = fs::remove_dir(group);
-    }
+    groups().iter().for_each(|group| remove(group));
 }
 
-fn groups() -> impl Iterator<Item = PathBuf> {
+fn remove(group: &Path) {
+    let entries = fs::read_dir(group).into_iter().flatten().flatten();
+    entries.filter(is_folder).for_each(|below| remove(&below.path()));
+    // The next scenario will show it.
+    let _ = fs::remove_dir(group);
+}
+
+fn is_folder(entry: &fs::DirEntry) -> bool {
+    entry.file_type().is_ok_and(|kind| kind.is_dir())
+}
+
+fn groups() -> Vec<PathBuf> {
     let entries = fs::read_dir(ROOT).into_iter().flatten().flatten();
-    let made = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
-    entries.filter(made).map(|entry| entry.path())
+    let made = |entry: &fs::DirEntry| {
+        PREFIXES.iter().any(|prefix| entry.file_name().to_string_lossy().starts_with(prefix))
+    };
+    entries.filter(made).map(|entry| entry.path()).collect()
 }

@@ -25,12 +25,12 @@ const NOTHING: [&str; 3] = ["group", "all", "0"];
 const NOT_RUN: i32 = 125;
 
 /// The masks of all threads of a program.
-fn masks(program: &Program) -> Vec<BTreeSet<u32>> {
+pub fn masks(program: &Program) -> Vec<BTreeSet<u32>> {
     of_tree(program.id()).values().map(|thread| cpus(&thread.mask)).collect()
 }
 
 /// The mask of the program's busy thread; none before there is one.
-fn mask(program: &Program) -> BTreeSet<u32> {
+pub fn mask(program: &Program) -> BTreeSet<u32> {
     workers(program, "modest").first().copied().map(cpus_of).unwrap_or_default()
 }
 

@@ -20,6 +20,8 @@ pub const SLEEPERS: [&str; 4] = ["group", "all", "4", "sleeper"];
 /// Threads are dealt anew ten times a second.
 pub const RANDOM: &str = "policy = \"random\"\nquantum = \"100ms\"\n";
 
+const RULES: &str = "rules.d";
+
 /// A daemon.
 pub struct Daemon {
     pub place: Place,
@@ -29,8 +31,15 @@ pub struct Daemon {
 impl Daemon {
     /// With this configuration.
     pub fn start(config: &str) -> Self {
+        Self::ruled("", |_| config.to_owned())
+    }
+
+    /// With these rules, and the configuration that is made for its place.
+    pub fn ruled(rules: &str, config: impl FnOnce(&Place) -> String) -> Self {
         let place = Place::new();
-        fs::write(place.path("symbiontd.toml"), config).unwrap();
+        fs::create_dir(place.path(RULES)).unwrap();
+        fs::write(place.path(RULES).join("50-lab.toml"), rules).unwrap();
+        fs::write(place.path("symbiontd.toml"), config(&place)).unwrap();
         let child = spawn(&place);
         let daemon = Self { place, child };
         daemon.wait_until_ready();
@@ -44,7 +53,7 @@ impl Daemon {
         });
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         fs::read_to_string(self.place.path("log")).unwrap()
     }
 
@@ -85,7 +94,7 @@ impl Daemon {
     }
 
     /// A program that nothing was said about to the daemon.
-    fn unmanaged(&self, words: &[&str]) -> Program {
+    pub fn unmanaged(&self, words: &[&str]) -> Program {
         let words = command(words);
         let mut program = Command::new(words[0]);
         self.place.start(program.args(&words[1..]).stdin(Stdio::null()))
@@ -107,8 +116,11 @@ impl Daemon {
 
 fn spawn(place: &Place) -> Child {
     let log = File::options().create(true).append(true).open(place.path("log")).unwrap();
-    let config = place.path("symbiontd.toml");
-    place.symbiont("daemon").arg("--config").arg(config).stderr(log).spawn().unwrap()
+    let mut daemon = place.symbiont("daemon");
+    for (option, path) in [("--config", "symbiontd.toml"), ("--rules", RULES)] {
+        daemon.arg(option).arg(place.path(path));
+    }
+    daemon.stderr(log).spawn().unwrap()
 }
 
 pub fn has_own_masks(program: &Program) {

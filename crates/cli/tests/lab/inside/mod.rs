@@ -19,6 +19,8 @@ mod enrolment;
 mod init;
 mod memory;
 mod nudging;
+mod pods;
+mod resized;
 mod runtimes;
 mod scheduler;
 mod serving;
@@ -63,6 +65,10 @@ fn timed(given: &Given) -> bool {
 
 fn with_runtimes(given: &Given) -> bool {
     given.scope == Scope::Runtimes
+}
+
+fn with_pods(given: &Given) -> bool {
+    whole(given) || given.scope == Scope::Pods
 }
 
 fn any(given: &Given) -> bool {
@@ -141,6 +147,9 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("a_cpuset_shrinks_and_grows", whole, cpuset::shrinks),
     scenario("a_cpuset_outside_of_the_namespace_shrinks_and_grows", whole, cpuset::shrinks_outside),
     scenario("an_isolated_partition_takes_a_core_and_gives_it_back", whole, cpuset::isolated),
+    scenario("each_kind_of_rule_matches_pods", whole, pods::matched),
+    scenario("a_latency_pod_shares_no_core_with_batch_pods", whole, pods::latency),
+    scenario("a_pod_follows_its_cpuset_each_time_and_is_released", with_pods, resized::many_times),
     scenario("a_program_is_frozen_and_thawed", whole, trouble::frozen),
     scenario("one_of_several_runs_out_of_memory", whole, trouble::out_of_memory),
     scenario("the_clock_jumps", whole, trouble::clock_jumps),

@@ -33,8 +33,9 @@ pub fn all() -> Vec<Guest> {
         x86_smt4(),
         x86_two_llcs(),
         x86_watched(),
-        x86_timed("x86-timed", 1, 4),
-        x86_timed("x86-timed-two-llcs", 2, 2),
+        x86_timed("x86-timed", 1, 4, Scope::Timed),
+        x86_timed("x86-timed-two-llcs", 2, 2, Scope::Timed),
+        x86_timed("x86-pods", 1, 4, Scope::Pods),
         x86_runtimes(),
     ]
 }
@@ -129,11 +130,10 @@ fn x86_runtimes() -> Guest {
 }
 
 /// As the watched one: cores of two threads in sockets, each with a last-level cache, of one NUMA node.
-fn x86_timed(name: &str, packages: u32, cores: u32) -> Guest {
+fn x86_timed(name: &str, packages: u32, cores: u32, scope: Scope) -> Guest {
     let regular = Given::regular(name, packages, cores, 2);
     let (nodes, memory_mib) = (vec![regular.cpus()], vec![NODE_MIB]);
-    let mut guest =
-        x86_executing(Given { scope: Scope::Timed, nodes, memory_mib, ..regular }, COUNTING);
+    let mut guest = x86_executing(Given { scope, nodes, memory_mib, ..regular }, COUNTING);
     sockets(&mut guest, packages, cores, 2);
     guest
 }

@@ -73,6 +73,7 @@ fn published() -> (BTreeSet<String>, BTreeSet<String>) {
     let mut metrics = Metrics::new();
     let slowdowns = Slowdowns { predicted: vec![1.0], achieved: vec![1.0] };
     metrics.count("symbiotic", &figures(1, 1), &slowdowns);
+    metrics.pods.set(&[(OfPod::new("shop", "web-0"), PodFigures::default())].into());
     let text = metrics.text();
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let (mut names, mut labels) = (BTreeSet::new(), BTreeSet::new());

@@ -37,7 +37,9 @@ impl Service {
             }
         }
         log.extend(self.note_priorities(managed));
-        log.extend(self.contained.refresh(&self.programs, &mut self.around, Instant::now()));
+        for line in self.contained.refresh(&self.programs, &mut self.around, Instant::now()) {
+            self.log.add(Kind::Unnamed, line);
+        }
         self.ending.retain(|id, _| self.programs.get(*id).is_some());
         self.ending.values_mut().for_each(|is_seen| *is_seen = true);
         let ended = self.programs.ended(sample);

@@ -79,7 +79,8 @@ impl State {
             tree.note(seen.process, seen.born, seen.stack, seen.session, hook);
         }
         tree.adopt(&seen, hook);
-        self.list_threads(proc);
+        let all = self.tree.processes().collect();
+        self.list_threads(proc, all);
         Ok(())
     }
 
@@ -93,19 +94,21 @@ impl State {
         if let Some(known) = self.tree.program(process) {
             return Ok(Enrolment::Known(known));
         }
-        let seen = proc.processes()?;
+        let seen = proc.family(process)?;
         let Some(root) = seen.iter().find(|seen| seen.process == process) else {
             return Ok(Enrolment::NoSuchProcess);
         };
         self.tree.enrol(program, root, &seen, &mut *self.hook);
-        self.list_threads(proc);
+        // The reports of the others are read without a gap.
+        let is_new = |seen: &u32| self.tree.program(*seen) == Some(program);
+        let new = seen.iter().map(|seen| seen.process).filter(is_new).collect();
+        self.list_threads(proc, new);
         Ok(Enrolment::Done)
     }
 
-    /// Lists the threads of all enrolled processes, then applies the reports
+    /// Lists the threads of these enrolled processes, then applies the reports
     /// that waited meanwhile.
-    fn list_threads(&mut self, proc: &Proc) {
-        let processes: Vec<u32> = self.tree.processes().collect();
+    fn list_threads(&mut self, proc: &Proc, processes: Vec<u32>) {
         for process in processes {
             self.tree.set_threads(process, &proc.threads(process), &mut *self.hook);
         }
