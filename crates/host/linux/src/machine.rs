@@ -92,8 +92,9 @@ use crate::switches::{Alarm, Member, SwitchError};
 const UNFORKED: Duration = Duration::from_secs(2);
 /// The longest pause where the kernel cannot wait.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How often cpusets, scheduling groups and applied masks are read again.
-const REFRESH: Duration = Duration::from_secs(1);
+/// How often cpusets, scheduling groups and applied masks are read again: with a quantum of 100 ms, a changed cpuset
+/// is followed within a second.
+const REFRESH: Duration = Duration::from_millis(750);
 
 /// Lets time pass, and reports when the loop should end.
 pub trait Wait {
