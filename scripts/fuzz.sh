@@ -3,7 +3,7 @@
 #   scripts/fuzz.sh 20m [TARGET...]   all targets (or these) in 20 minutes, one on each CPU at a
 #                                     time; inputs that reach new code are kept in fuzz/found, for
 #                                     the next time
-#   scripts/fuzz.sh short             each target on the kept corpus and two seconds of new inputs
+#   scripts/fuzz.sh short             each target on the kept corpus and a second of new inputs
 # A target is a file of fuzz/src/bin, its kept corpus a directory of fuzz/corpus, with a dictionary
 # beside it where that helps. An input that ends in a panic, in too much memory (fuzz/src/lib.rs)
 # or after a minute is kept in fuzz/artifacts; the exit status tells.
@@ -27,7 +27,7 @@ targets=("$@")
 at_once=$(nproc)
 [ "$at_once" -le ${#targets[@]} ] || at_once=${#targets[@]}
 each=${seconds:+$((seconds * at_once / ${#targets[@]}))}
-[ "${each:-2}" -ge 1 ] || { echo "fuzz: less than a second for each target" >&2; exit 2; }
+[ "${each:-1}" -ge 1 ] || { echo "fuzz: less than a second for each target" >&2; exit 2; }
 
 # With a target named, build scripts and macros are built without these flags.
 host=$(scripts/cargo.sh -vV | sed -n 's/^host: //p')
@@ -49,7 +49,7 @@ fuzz() {
     mkdir -p "$artifacts"
     command=("$binaries/$target" -timeout=60 -rss_limit_mb=2048 -max_len=16384)
     [ ! -f "fuzz/dictionaries/$target" ] || command+=("-dict=fuzz/dictionaries/$target")
-    options=(-print_final_stats=1 "-artifact_prefix=$artifacts/" "-max_total_time=${each:-2}")
+    options=(-print_final_stats=1 "-artifact_prefix=$artifacts/" "-max_total_time=${each:-1}")
     found=fuzz/found/$target
     [ -n "$each" ] || { found=$(mktemp -d); options+=(-seed=1); }
     mkdir -p "$found"

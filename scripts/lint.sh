@@ -15,15 +15,13 @@ if scripts/cargo.sh clippy --version >/dev/null 2>&1; then
     # As 'cargo clippy' calls it. The documentation is made with it, too: it then finds compiled what was checked.
     export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
     scripts/cargo.sh check --workspace --all-targets --all-features --locked
-    # As guests of the lab get it.
-    scripts/cargo.sh check -p symbiont-cli --bin symbiont --no-default-features --locked
 else
     echo "lint: clippy is not installed; lints not checked"
 fi
 RUSTDOCFLAGS="-D warnings" scripts/cargo.sh doc --workspace --no-deps --all-features --locked --quiet
 unset RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
 
-scripts/oldest-rust.sh short
+scripts/oldest-rust.sh names
 
 scripts/figures.py --check
 scripts/lab-faults.py --check

@@ -23,7 +23,6 @@ use std::fs;
 
 use procfs::{FromRead, ProcessCGroup, ProcessCGroups};
 
-use super::hierarchy::CgroupMounts;
 use super::origin::Origin;
 
 /// Another process may move this one while it is looked for.
@@ -37,14 +36,12 @@ pub struct CgroupPaths {
 }
 
 impl CgroupPaths {
-    /// Finds out where the namespace of this process begins.
-    #[must_use]
-    pub fn find() -> Self {
-        CgroupMounts::read().paths
-    }
-
-    /// The same, by these mounts; what was found before holds.
-    pub(super) fn find_by(mounts: &CgroupMounts, before: &Self) -> Self {
+    /// Finds out where the namespace of this process begins in each hierarchy by `origin`, which takes the hierarchy's
+    /// controllers, the cgroup of this process as the kernel shows it, and the process. What was found before holds.
+    pub(super) fn find_by(
+        origin: impl Fn(&str, &str, u32) -> Option<Origin>,
+        before: &Self,
+    ) -> Self {
         let process = std::process::id();
         let mut origins = BTreeMap::new();
         for _ in 0..TRIES {
@@ -52,7 +49,7 @@ impl CgroupPaths {
             let mut is_complete = true;
             for (_, controllers, own) in text.lines().filter_map(fields) {
                 let known = before.origins.get(controllers).filter(|origin| !origin.is_top());
-                let found = known.cloned().or_else(|| mounts.origin(controllers, own, process));
+                let found = known.cloned().or_else(|| origin(controllers, own, process));
                 is_complete &= found.is_some();
                 origins.insert(controllers.to_owned(), found.unwrap_or_default());
             }

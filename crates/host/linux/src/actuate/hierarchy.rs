@@ -59,6 +59,14 @@ impl Hierarchy {
     }
 }
 
+impl CgroupPaths {
+    /// Finds out where the namespace of this process begins.
+    #[must_use]
+    pub fn find() -> Self {
+        CgroupMounts::read().paths
+    }
+}
+
 /// All that is mounted of cgroups.
 #[derive(Debug, Clone)]
 pub(super) struct CgroupMounts {
@@ -78,7 +86,8 @@ impl CgroupMounts {
         let mounts = MountInfos::from_file("/proc/self/mountinfo");
         let mounts = mounts.map(|mounts| mounts.0).unwrap_or_default();
         let mut all = Self { mounts: visible(mounts), paths: CgroupPaths::default() };
-        all.paths = CgroupPaths::find_by(&all, paths);
+        let origin = |controllers: &str, own: &str, process| all.origin(controllers, own, process);
+        all.paths = CgroupPaths::find_by(origin, paths);
         all
     }
 
@@ -95,7 +104,7 @@ impl CgroupMounts {
 
     /// Where the namespace of this process begins in the hierarchy of these controllers. None if that cannot be seen
     /// just now.
-    pub fn origin(&self, controllers: &str, own: &str, process: u32) -> Option<Origin> {
+    fn origin(&self, controllers: &str, own: &str, process: u32) -> Option<Origin> {
         match self.mount(controllers) {
             Some(mount) => Origin::find(&mount.root, &mount.mount_point, own, process),
             None => Some(Origin::default()),
