@@ -87,7 +87,8 @@ fn verbosity() {
     let (code, text) = said(&["-v", "--policy", "stay", "--own-manager"], "true");
     assert_eq!(code, Some(0));
     assert!(text.contains("a manager of its own manages it, by policy stay, every "), "{text}");
-    // Another symbiont has the state directory.
+    // Another symbiont has the state directory, not the one before, which may end a little later than its program.
+    crate::place::wait_until("that one has ended", || place.manager().is_none());
     let busy = place.start(&mut place.run(&["--policy", "stay"], &["sleep", "60"]));
     crate::place::wait_until("it is managed", || place.manager().is_some());
     let (code, text) = said(&["-v", "--policy", "stay", "--own-manager"], "true");
