@@ -8,7 +8,7 @@
 //! # Approach
 //! [`Observer`] reads threads and counters as [`LinuxMachine`] does, but has no actuator: it answers each move
 //! with [`Outcome::NotEnforced`]. It says what could be enforced on this machine, so that a policy decides as it
-//! would for a manager. A thread's allowed CPUs are the mask that it has, read once a second.
+//! would for a manager. A thread's allowed CPUs are the mask that it has, read each 0.75 s.
 //!
 //! # Properties
 //! - Nothing is written and nothing is changed (`an_observer_changes_nothing`).
