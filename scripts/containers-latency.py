@@ -120,14 +120,16 @@ def run(symbiont, pods, case, seed):
     try:
         web = pods.start("web-0", ["requests", "--json", f"--warm-up={WARM_UP_S}s", f"--duration={COUNTED_S}s",
                                    f"--seed={seed}"])
-        requests = pods.report(web)
         managed = 0
         if daemon:
+            # While all three run: the first pod is gone when it has said its report.
+            time.sleep(WARM_UP_S)
+            if daemon.poll() is not None:
+                raise SystemExit((folder / "log").read_text())
             words = [symbiont, "status", "--json", "--state-dir", folder / "state"]
             status = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
             managed = len(status["programs"])
-            if daemon.poll() is not None:
-                raise SystemExit((folder / "log").read_text())
+        requests = pods.report(web)
     finally:
         for id_, _, _ in backs:
             pods.runc("kill", id_, "TERM", capture_output=True)

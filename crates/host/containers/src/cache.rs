@@ -13,9 +13,9 @@ use crate::{Identity, Owner, ReadError, lines, names};
 /// A container's files are looked at no more often.
 const LOOK: Duration = Duration::from_secs(1);
 /// State that could not be read is tried again after this time, then after twice that, and so on.
-const AGAIN: Duration = Duration::from_secs(5);
+const AGAIN: Duration = Duration::from_secs(1);
 /// Doublings of that time.
-const MOST_DOUBLINGS: u32 = 6;
+const MOST_DOUBLINGS: u32 = 8;
 /// Cgroups that are gone are forgotten this often.
 const SWEEP: Duration = Duration::from_secs(30);
 /// Cgroups that are remembered; with more all are read anew.
@@ -43,15 +43,16 @@ pub struct Note {
 /// # Approach
 /// What was read is kept for each cgroup and user. It is read again when one of its files is another one by device,
 /// inode, length or time, which is looked at once a second at most. What could not be read gives what the path says, is
-/// noted once for each container, and is tried again after 5 s, then more and more seldom. Cgroups that are gone are
-/// forgotten. The lists of podman's names are shared by all its containers, and change with each of them: one that
+/// noted once for each container, and is tried again after 1 s, then more and more seldom. A runtime makes the cgroup
+/// first, so state that is missing is noted when it still is at the second look. Cgroups that are gone are forgotten. The lists of podman's names are shared by all its containers, and change with each of them: one that
 /// changed is read once, and only those whose names it changed are read again.
 ///
 /// # Properties
 /// - Unchanged files are not opened again (`thousands_of_cgroups_cost_each_file_once`).
 /// - A changed file is read again, and a cgroup that is gone is forgotten (`a_changed_file_is_read_again`); so is the
 ///   state of a container that was renamed, and of no other (`a_renamed_container_has_its_new_name`).
-/// - Trouble is noted once and mended by itself (`what_cannot_be_read_is_noted_once_and_tried_again`).
+/// - Trouble is noted once and mended by itself (`what_cannot_be_read_is_noted_once_and_tried_again`), and a
+///   container that just starts is no trouble (`state_may_come_a_moment_after_the_cgroup`).
 /// - However many users and cgroups a container has, it is noted once (`a_container_of_many_users_is_noted_once`).
 /// - The state of another cgroup, or of another user, is not believed (`a_borrowed_name_gives_nothing`,
 ///   `a_users_state_counts_for_the_users_processes_alone`).
@@ -198,7 +199,8 @@ impl Containers {
             Some((now + AGAIN * 2u32.pow(tries.min(MOST_DOUBLINGS)), tries.saturating_add(1)));
         if let Some(outermost) = named.first().and_then(|refs| refs.first()) {
             let identity = Identity::of_path(outermost);
-            if let Some(error) = error {
+            let may_come = |error: &ReadError| tries == 0 && matches!(error, ReadError::Missing);
+            if let Some(error) = error.filter(|error| !may_come(error)) {
                 self.note(&identity.cgroup, error);
             }
             entry.identity = Some(Arc::new(identity));

@@ -164,18 +164,40 @@ fn a_link_in_a_users_folder_leads_nowhere() {
 #[test]
 fn what_cannot_be_read_is_noted_once_and_tried_again() {
     let mut host = Host::new();
-    refused(&mut host, "no state folder");
-    let mut opened = 0;
-    for _ in 0..20 {
+    host.write(&format!("{TASKS}/{ID}/config.json"), "{");
+    refused(&mut host, "cannot be understood");
+    let opened = host.containers.opened();
+    for _ in 0..9 {
         host.now += Duration::from_millis(100);
         host.identify(&scope(), &root()).unwrap();
-        opened = host.containers.opened();
     }
-    assert_eq!((opened, host.notes().len()), (0, 0));
+    assert_eq!((host.containers.opened(), host.notes().len()), (opened, 0));
+    for _ in 0..600 {
+        host.now += Duration::from_secs(1);
+        host.identify(&scope(), &root()).unwrap();
+    }
+    let looks = host.containers.opened() - opened;
+    assert!((9..20).contains(&looks), "{looks} in 10 minutes");
+    assert_eq!(host.notes().len(), 0);
     host.bundle(&format!("{TASKS}/{ID}/config.json"), &asked(), &named("late"));
-    host.now += Duration::from_secs(4);
+    host.now += Duration::from_secs(256);
     let of = host.identify(&scope(), &root()).unwrap();
     assert_eq!(of.display(), "late");
+}
+
+#[test]
+fn state_may_come_a_moment_after_the_cgroup() {
+    let mut host = Host::new();
+    let of = |host: &mut Host| host.identify(&scope(), &root()).unwrap().display();
+    assert_eq!((of(&mut host).contains("late"), host.notes().len()), (false, 0));
+    host.bundle(&format!("{TASKS}/{ID}/config.json"), &asked(), &named("late"));
+    host.now += Duration::from_secs(1);
+    assert_eq!((of(&mut host).as_str(), host.notes().len()), ("late", 0));
+    // It never comes.
+    let mut host = Host::new();
+    of(&mut host);
+    host.now += Duration::from_secs(1);
+    refused(&mut host, "no state folder");
 }
 
 #[test]
@@ -187,6 +209,10 @@ fn a_container_of_many_users_is_noted_once() {
             let of = host.identify(&cgroup, &Owner { uid, home: None }).unwrap();
             assert_eq!((of.cgroup.clone(), of.stated_by), (scope(), None));
         }
+    }
+    host.now += Duration::from_secs(1);
+    for uid in 0..500 {
+        host.identify(&scope(), &Owner { uid, home: None }).unwrap();
     }
     assert_eq!(host.notes().len(), 1);
 }
