@@ -1,4 +1,5 @@
-//! How long a decision of `symbiotic-online` takes: `cargo bench -p symbiont-experiments-host --bench decision`.
+//! How long a decision of `symbiotic-online` takes: `cargo bench -p symbiont-experiments-host --bench decision`;
+//! of one size, width or stack only: `-- smt4 1024`.
 //!
 //! The product's own loop (`symbiont_control`) on 16 to 1,024 threads, on cores that run two and four of them,
 //! by the coarse stack of POWER8 and by its fine one. Stacks of synthetic threads change by some percent each
@@ -46,6 +47,12 @@ fn main() {
     let kinds = || Depth::ALL.into_iter().flat_map(|stack| [2, 4].map(|smt| (stack, smt)));
     let mut loads: Vec<(Depth, u32, u32)> =
         kinds().flat_map(|(stack, smt)| THREADS.map(|threads| (stack, smt, threads))).collect();
+    let named: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    loads.retain(|(stack, smt, threads)| {
+        let names = [stack.name().to_owned(), format!("smt{smt}"), threads.to_string()];
+        named.iter().all(|word| names.contains(word))
+    });
     let mut times: BTreeMap<(Depth, u32, u32), [Vec<f64>; 2]> = BTreeMap::new();
     let mut random = Pcg64Mcg::seed_from_u64(1);
     for _ in 0..ROUNDS {
