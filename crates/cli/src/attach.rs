@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::{fs, io};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use glob::{Pattern, glob};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use symbiont_daemon::{ContainerPatterns, FoundContainer, find_containers};
+use symbiont_daemon::{ClientError, ContainerPatterns, FoundContainer, find_containers};
 use symbiont_topology::counted;
-use symbiont_wire::{Attached, Released, Reloaded, Request};
+use symbiont_wire::{Attached, Failure, Released, Reloaded, Request};
 
 use crate::args::{Attach, Detach, Processes, Reload};
 use crate::client::connect;
@@ -49,7 +49,13 @@ pub fn detach(args: &Detach) -> anyhow::Result<()> {
     let containers = in_containers(&args.processes, args.config.as_deref())?;
     let held = hold(&pids(&args.processes, &containers)?)?;
     let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
-    let done: Released = client.call(Request::Detach {}, &fds)?;
+    let done: Released = match client.call(Request::Detach {}, &fds) {
+        Err(ClientError::Failure(Failure::NotManaged { .. })) if !containers.is_empty() => {
+            let names: Vec<&str> = containers.iter().map(|of| of.name.as_str()).collect();
+            bail!("nothing in {} is managed, or you may not see it", names.join(", "));
+        }
+        done => done?,
+    };
     let processes = counted(done.processes, "process");
     say!("released {processes}; restored {}", counted(done.restored, "thread"));
     for failed in &done.failed {

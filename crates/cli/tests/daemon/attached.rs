@@ -27,6 +27,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_running_program_is_attached_whole_and_detached_as_before", attach),
         trial("a_tree_of_processes_is_attached_by_its_first", tree),
         trial("a_program_can_be_attached_again_after_it_was_detached", again),
+        trial("of_several_processes_those_are_attached_that_are_not_managed", several),
         trial("what_a_detached_shell_runs_is_managed_anew", detached_shell),
         trial("threads_of_the_kernel_and_the_daemon_are_refused", not_programs),
         trial("a_process_that_does_not_exist_is_refused", missing),
@@ -149,6 +150,33 @@ fn again() {
         assert_eq!(changed(program.id(), &own), [].into());
     }
     program.kill_all();
+}
+
+fn several() {
+    let service = Service::start("stay");
+    let start = || start(&service, Command::new("sh").args(["-c", BUSY]));
+    let [first, second, third] = [start(), start(), start()];
+    let [one, two, three] = [&first, &second, &third].map(|of| of.id().to_string());
+    let done = service.client(&["attach", "--name", "known", "--pid", &one]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let refused = service.client(&["attach", "--pid", &one]);
+    assert!(!refused.status.success());
+    assert!(stderr(&refused).contains("known is managed already"), "{}", stderr(&refused));
+    let done = service.client(&["attach", "--name", "new", "--pid", &one, "--pid", &two]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(said.contains("new: 1 process") && said.contains("known is managed already"), "{said}");
+    // Nothing of what was refused stays behind.
+    let done = service.client(&["attach", "--pid", &three, "--pid", &two]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let done = service.client(&["detach", "--pid", &three, "--pid", &one]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let done = service.client(&["detach", "--pid", &three, "--pid", &two]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert!(service.programs().is_empty());
+    for program in [first, second, third] {
+        program.kill_all();
+    }
 }
 
 fn missing() {

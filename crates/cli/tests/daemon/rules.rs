@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_rule_has_a_running_program_managed_in_its_class", managed),
         trial("a_changed_rule_releases_what_it_no_longer_matches", reload),
+        trial("what_a_rule_manages_is_the_rules_after_a_crash", crash),
         trial("a_rule_says_the_class_of_a_run_that_says_none", of_a_run),
         trial("what_a_user_detached_no_rule_takes_again", detached),
         trial("a_rule_that_matches_everything_leaves_the_daemon_alone", everything),
@@ -100,6 +101,28 @@ fn reload() {
     wait_until("it is released", || service.programs().is_empty());
     assert!(is_alive(program.child.id()));
     assert!(!String::from_utf8_lossy(&service.client(&["status"]).stdout).contains("50-test.toml"));
+}
+
+fn crash() {
+    let (name, asked) = (own_name("crashed"), own_name("asked"));
+    let (program, other) = (Named::start(&name), Named::start(&asked));
+    let (mut service, file) =
+        service(&format!("[[rule]]\nexecutable = \"{name}\"\nclass = \"batch\"\n"));
+    let done = service.client(&["attach", "--pid", &other.child.id().to_string()]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    wait_until("both are noted for the next start", || {
+        let noted = fs::read_to_string(service.place.state_dir().join("enrolments.json"));
+        noted.is_ok_and(|text| text.contains(&name) && text.contains(&asked))
+    });
+    service.crash_and_restart();
+    wait_until("both are managed again", || service.programs().len() == 2);
+    assert!(!service.log().contains(&format!("{name} of user")), "{}", service.log());
+    fs::write(&file, "").unwrap();
+    assert!(service.client(&["reload"]).status.success());
+    wait_until("the rule's program is released, and no other", || {
+        names(&service) == [(asked.clone(), "normal".to_owned())]
+    });
+    drop((program, other));
 }
 
 fn detached() {

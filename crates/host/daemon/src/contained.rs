@@ -66,7 +66,7 @@ impl Contained {
     /// Looks again at what is due, once a second at most; gives lines for the log.
     pub fn refresh(
         &mut self,
-        programs: &Programs,
+        programs: &mut Programs,
         around: &mut Surroundings,
         now: Instant,
     ) -> Vec<String> {
@@ -82,6 +82,9 @@ impl Contained {
             let identity = around.container_of(first.pid());
             // Its number was its own if it still lives.
             if !first.has_ended() {
+                if let (Some(old), Some(new)) = (&entry.identity, &identity) {
+                    programs.rename(*id, &old.display(), &new.display());
+                }
                 entry.identity = identity;
             }
         }

@@ -37,6 +37,9 @@ pub struct Enrolment {
     /// What it is known by from one run to the next; none: its name.
     #[serde(default)]
     pub identity: Option<String>,
+    /// Is it managed as a rule wants it? Then the rules of the next start decide.
+    #[serde(default)]
+    pub is_ruled: bool,
     /// Its processes.
     pub processes: Vec<ProcessBirth>,
 }
@@ -84,7 +87,8 @@ impl File {
                 });
                 let (name, uid) = (program.name.clone(), program.enrolled_by);
                 let (class, job, identity) = (program.class, program.job, program.identity.clone());
-                Enrolment { name, uid, class, job, identity, processes: births.collect() }
+                let (is_ruled, processes) = (program.is_ruled, births.collect());
+                Enrolment { name, uid, class, job, identity, is_ruled, processes }
             })
             .filter(|enrolment| !enrolment.processes.is_empty())
             .collect();
@@ -129,6 +133,7 @@ mod tests {
             class: Class::Latency,
             job: Some(7),
             identity: Some("ab01".to_owned()),
+            is_ruled: true,
             processes,
         };
         file.write(std::slice::from_ref(&one)).unwrap();

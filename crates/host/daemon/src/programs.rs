@@ -29,6 +29,8 @@ pub struct ManagedProgram {
     pub roots: Vec<OwnedProcess>,
     /// Since when it is managed.
     pub since: Instant,
+    /// Is it managed as a rule wants it, and no user asked?
+    pub is_ruled: bool,
     /// Are daemons that it leaves behind managed to their end?
     pub linger: bool,
     /// Its job, as the job manager numbers it.
@@ -94,6 +96,13 @@ impl Programs {
     pub fn state_class(&mut self, id: ProgramId, class: Class) {
         if let Some(program) = self.managed.get_mut(&id) {
             (program.class, program.is_class_stated) = (class, true);
+        }
+    }
+
+    /// What a program is called by has another name now.
+    pub fn rename(&mut self, id: ProgramId, old: &str, new: &str) {
+        if let Some(program) = self.managed.get_mut(&id).filter(|program| program.name == old) {
+            program.name = new.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
         }
     }
 

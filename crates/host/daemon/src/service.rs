@@ -304,11 +304,45 @@ impl Service {
         wanted: ProgramRequest<'_>,
         descriptors: Vec<OwnedFd>,
     ) -> Result<Attached, Failure> {
-        let roots = processes(peer, descriptors)?;
-        let (id, notes) = self.take_in(managed, peer, wanted, roots)?;
+        let (roots, mut notes) = self.unmanaged(managed, peer, processes(peer, descriptors)?)?;
+        let (id, more) = self.take_in(managed, peer, wanted, roots)?;
+        notes.extend(more);
         let (processes, threads) = managed.machine().count(id);
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(Attached { program: id.0, processes: count(processes), threads: count(threads), notes })
+    }
+
+    /// Those of some processes that no program has, and notes on the others.
+    ///
+    /// # Errors
+    /// When all are managed already.
+    fn unmanaged(
+        &self,
+        managed: &MachineController,
+        peer: Peer,
+        processes: Vec<OwnedProcess>,
+    ) -> Result<(Vec<OwnedProcess>, Vec<String>), Failure> {
+        let program = |process: &OwnedProcess| {
+            self.programs.get(managed.machine().program_of(process.pid())?)
+        };
+        let (known, free): (Vec<_>, Vec<_>) =
+            processes.into_iter().partition(|process| program(process).is_some());
+        let whose = |process: &OwnedProcess| match program(process) {
+            Some(program) if peer.may_see(program.owner) => format!("{} is", program.name),
+            _ => format!("process {} is", process.pid()),
+        };
+        let named: BTreeSet<String> = known.iter().map(whose).collect();
+        let mut notes: Vec<String> = named
+            .into_iter()
+            .map(|it| format!("{it} managed already, and stays as it is"))
+            .collect();
+        match (free.is_empty(), notes.pop()) {
+            (true, Some(last)) => {
+                notes.push(format!("{last}: `symbiont detach` it first, to have it managed anew"));
+                Err(Failure::Refused { reason: notes.join("; ") })
+            }
+            (_, last) => Ok((free, notes.into_iter().chain(last).collect())),
+        }
     }
 
     /// Enrols processes as one program; gives notes for the user. What another user runs among
@@ -383,6 +417,7 @@ impl Service {
             is_class_stated: wanted.is_class_stated,
             owner,
             enrolled_by: peer.uid,
+            is_ruled: wanted.by.is_some(),
             linger: wanted.linger,
             job: wanted.job,
             identity,
@@ -401,13 +436,14 @@ impl Service {
         peer: Peer,
         descriptors: Vec<OwnedFd>,
     ) -> Result<Released, Failure> {
-        let mut ids = BTreeSet::new();
-        for process in processes(peer, descriptors)? {
-            let pid = process.pid();
-            let id = managed.machine().program_of(pid);
-            let seen =
-                id.filter(|id| self.programs.get(*id).is_some_and(|p| peer.may_see(p.owner)));
-            ids.insert(seen.ok_or_else(|| not_managed(pid))?);
+        let processes = processes(peer, descriptors)?;
+        let program = |process: &OwnedProcess| {
+            let id = managed.machine().program_of(process.pid())?;
+            self.programs.get(id).filter(|program| peer.may_see(program.owner)).map(|_| id)
+        };
+        let ids: BTreeSet<ProgramId> = processes.iter().filter_map(program).collect();
+        if let (true, Some(first)) = (ids.is_empty(), processes.first()) {
+            return Err(not_managed(first.pid()));
         }
         let is_anothers = |id: &ProgramId| {
             self.programs.get(*id).is_some_and(|program| program.enrolled_by != peer.uid)

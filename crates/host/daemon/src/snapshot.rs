@@ -301,6 +301,7 @@ mod tests {
                 enrolled_by: owner,
                 roots,
                 since,
+                is_ruled: false,
                 linger: true,
                 job: None,
                 identity: None,

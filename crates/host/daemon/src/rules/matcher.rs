@@ -7,6 +7,7 @@ use symbiont_containers::Identity;
 
 use super::Facts;
 use super::file::{Pattern, Rule};
+use crate::service::own_uid;
 
 /// The patterns of all rules, compiled together for each of the things that they are about.
 #[derive(Debug, Default)]
@@ -27,6 +28,8 @@ pub(super) struct Matcher {
     /// Without one: of the file's name.
     names: Patterns,
     users: HashMap<String, Vec<usize>>,
+    /// Users whose runtimes know the names of pods.
+    believed: [u32; 2],
 }
 
 /// Patterns with the rule of each.
@@ -91,6 +94,7 @@ impl Matcher {
             paths: executables(true),
             names: executables(false),
             users,
+            believed: [0, own_uid()],
         }
     }
 
@@ -116,7 +120,10 @@ impl Matcher {
             (&self.containers, of_container.and_then(|of| of.container.as_deref())),
             (&self.images, of_container.and_then(|of| of.image.as_deref())),
         ];
-        let pod = of_container.and_then(Identity::pod_path);
+        // A pod is the cluster's: what a user's own runtime calls its containers does not count.
+        let is_believed =
+            |of: &&Identity| of.stated_by.is_some_and(|uid| self.believed.contains(&uid));
+        let pod = of_container.filter(is_believed).and_then(Identity::pod_path);
         texts.push((&self.pods, pod.as_deref()));
         let value = |key: &str| of_container.and_then(|of| of.label(key));
         texts.extend(self.labels.iter().map(|(key, patterns)| (patterns, value(key))));

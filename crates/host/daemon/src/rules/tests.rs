@@ -1,6 +1,9 @@
 //! Which processes rules match, in which order, and the treatment of bad ones.
 
 use std::fs;
+use std::sync::Arc;
+
+use symbiont_containers::Identity;
 
 use super::*;
 use crate::surroundings::Surroundings;
@@ -198,6 +201,19 @@ fn rules_name_containers() {
     }
     let cheap = rules(&[("etc/a.toml", "[[rule]]\nunit = \"a\"\nmanage = true\n")]);
     assert_eq!(cheap.needs(), Needs::default(), "what is not asked for is not read");
+}
+
+#[test]
+fn a_users_runtime_names_no_pod() {
+    let rules = rules(&[("etc/a.toml", "[[rule]]\npod = \"shop/*\"\nmanage = true\n")]);
+    let facts = nginx(&[]);
+    assert!(rules.decide(&facts).is_some());
+    let container = facts.container.clone().map(Arc::unwrap_or_clone).unwrap();
+    for uid in [None, Some(4242)] {
+        let stated = Identity { stated_by: uid, ..container.clone() };
+        let posing = Facts { container: Some(Arc::new(stated)), ..facts.clone() };
+        assert!(rules.decide(&posing).is_none(), "{uid:?}");
+    }
 }
 
 #[test]

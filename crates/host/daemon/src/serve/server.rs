@@ -224,9 +224,10 @@ impl Server<'_> {
         }
     }
 
-    /// Manages what lives of the programs that were managed before a crash.
+    /// Manages what lives of the programs that were managed before a crash; what rules wanted is left to them.
     pub fn enrol_again(&mut self, before: Vec<Enrolment>) {
-        for Enrolment { name, uid, class, job, identity, processes } in before {
+        let asked = before.into_iter().filter(|enrolment| !enrolment.is_ruled);
+        for Enrolment { name, uid, class, job, identity, processes, .. } in asked {
             let peer = Peer { uid, pid: 0 };
             let alive: Vec<OwnedProcess> = processes
                 .iter()

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use symbiont_machine::{Ability, Change, Machine, ProgramId, Sample};
 use symbiont_planner::Why;
-use symbiont_topology::counted;
 
 use super::pods::{ProgramStates, pods_of};
 use super::{MachineController, Service};
@@ -31,13 +30,13 @@ impl Service {
         }
         for (why, count) in &managed.tally().refusals {
             let before = self.refusals.insert(why.clone(), *count).unwrap_or(0);
-            if *count > before {
-                let line = format!("the kernel refused {}: {why}", counted(count - before, "move"));
-                self.log.add(Kind::RefusedMove, line);
+            // Once: `status` counts them.
+            if *count > 0 && before == 0 {
+                self.log.add(Kind::RefusedMove, format!("a move was refused: {why}"));
             }
         }
         log.extend(self.note_priorities(managed));
-        for line in self.contained.refresh(&self.programs, &mut self.around, Instant::now()) {
+        for line in self.contained.refresh(&mut self.programs, &mut self.around, Instant::now()) {
             self.log.add(Kind::Unnamed, line);
         }
         self.ending.retain(|id, _| self.programs.get(*id).is_some());

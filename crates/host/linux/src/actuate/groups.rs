@@ -32,27 +32,27 @@ pub enum Grouping {
 /// Does a nice value act between all these processes? If not, why.
 ///
 /// # Errors
-/// The reason, in words for a user.
+/// The reason, in words for a user: without numbers, as it is counted, and as others may read it.
 pub fn share_one_group(keys: &BTreeMap<u32, GroupKey>) -> Result<(), String> {
-    let mut pairs = keys.iter();
-    let Some((first, key)) = pairs.next() else { return Ok(()) };
-    match pairs.find(|(_, other)| *other != key) {
+    let mut keys = keys.values();
+    let Some(first) = keys.next() else { return Ok(()) };
+    match keys.find(|other| *other != first) {
         None => Ok(()),
-        Some((second, other)) => Err(format!(
-            "processes {first} and {second} are in different scheduling groups ({} and {}): \
-             nice values do not act between them; start the programs in one session \
-             and one cgroup",
-            name(key),
-            name(other)
+        Some(other) => Err(format!(
+            "the programs that compete are in different scheduling groups ({}): nice values and the idle class \
+             act only within one",
+            sorts(first, other)
         )),
     }
 }
 
-fn name(key: &GroupKey) -> String {
-    match key {
-        GroupKey::Root => "the root group".to_owned(),
-        GroupKey::Session(name) => format!("autogroup {}", name.trim_start_matches("autogroup-")),
-        GroupKey::Cgroup(path) => format!("cgroup {path}"),
+/// What two different groups are.
+fn sorts(one: &GroupKey, other: &GroupKey) -> &'static str {
+    match (one, other) {
+        (GroupKey::Cgroup(_), GroupKey::Cgroup(_)) => "two cgroups",
+        (GroupKey::Session(_), GroupKey::Session(_)) => "the autogroups of two sessions",
+        (GroupKey::Cgroup(_), _) | (_, GroupKey::Cgroup(_)) => "one is a cgroup",
+        _ => "one is the autogroup of a session",
     }
 }
 
@@ -72,10 +72,20 @@ mod tests {
     }
 
     #[test]
-    fn nice_does_not_act_between_groups_and_the_reason_names_them() {
-        let keys = [(1, session("autogroup-6")), (2, GroupKey::Cgroup("/batch".to_owned()))];
-        let why = share_one_group(&keys.into()).unwrap_err();
-        assert!(why.contains("processes 1 and 2"), "{why}");
-        assert!(why.contains("autogroup 6 and cgroup /batch"), "{why}");
+    fn nice_does_not_act_between_groups_and_the_reason_names_nobody() {
+        let cgroup = |path: &str| GroupKey::Cgroup(path.to_owned());
+        let why = |one: GroupKey, other: GroupKey| {
+            share_one_group(&[(21870, one), (26996, other)].into()).unwrap_err()
+        };
+        let reasons = [
+            (why(session("autogroup-6"), cgroup("/batch")), "(one is a cgroup)"),
+            (why(cgroup("/web"), cgroup("/batch")), "(two cgroups)"),
+            (why(session("autogroup-6"), session("autogroup-7")), "autogroups of two sessions"),
+            (why(GroupKey::Root, session("autogroup-7")), "the autogroup of a session"),
+        ];
+        for (why, part) in reasons {
+            assert!(why.contains(part), "{why}");
+            assert!(!why.contains(|c: char| c.is_ascii_digit()) && !why.contains('/'), "{why}");
+        }
     }
 }

@@ -83,7 +83,7 @@ pub enum WatchError {
         process: u32,
     },
     /// A process to be enrolled belongs to another program already.
-    #[error("process {process} is enrolled already, in program {}", program.0)]
+    #[error("process {process} is managed already, or is being released: try again in a moment")]
     Enrolled {
         /// Its number.
         process: u32,
