@@ -58,6 +58,7 @@ mod snapshot;
 mod surroundings;
 mod throttles;
 mod together;
+mod toml_file;
 mod waits;
 
 pub use access::{Owner, Peer};
