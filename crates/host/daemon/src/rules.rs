@@ -36,7 +36,9 @@ mod file;
 mod finder;
 mod matcher;
 mod members;
+mod pattern;
 mod process;
+mod written;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -50,6 +52,7 @@ use file::Rule;
 pub use finder::{Finder, Found};
 use matcher::Matcher;
 pub use members::{ContainerPatterns, FoundContainer, find_containers};
+pub use pattern::PatternError;
 pub use process::{Facts, Needs};
 
 /// The verdict of the rules on a process.
