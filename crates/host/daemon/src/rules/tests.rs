@@ -245,11 +245,19 @@ fn a_file_that_became_bad_keeps_what_was_read_of_it() {
     fs::write(&path, "[[rule]]\nuser = 104\nclass = \"batch\"").unwrap();
     assert!(rules.read().is_empty());
     fs::write(&path, "[[rule]]\nuser = 104\nclass = \"late\"").unwrap();
-    assert_eq!(rules.read().len(), 1);
+    let said = |rules: &mut Rules| rules.read().iter().map(ToString::to_string).collect::<String>();
+    let in_force = "a.toml are not applied; those read of it before stay in force: line 3, ";
+    for read in ["once", "again"] {
+        let said = said(&mut rules);
+        assert!(said.contains(in_force), "{read}: {said}");
+    }
     assert_eq!(class(&rules, &postgres()), Some(Class::Batch));
     fs::remove_file(&path).unwrap();
     assert!(rules.read().is_empty());
     assert_eq!(class(&rules, &postgres()), None);
+    fs::write(&path, "[[rule]]\nuser = 104\nclass = \"late\"").unwrap();
+    let new = said(&mut rules);
+    assert!(new.contains("a.toml are not applied: line 3, "), "nothing was there before: {new}");
 }
 
 /// A container of a pod, with these annotations.
