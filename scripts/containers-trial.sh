@@ -6,8 +6,9 @@
 #                                                   a user is made for it, and removed
 # Takes root, python3 and Debian's packages: busybox-static, and as many as there are of runc, crun, podman with uidmap,
 # containerd, docker.io. Files are in a temporary folder, but for what rootless podman keeps in the home of USER, and
-# are removed, as are all containers: also at an interrupt. Ends with 1 if a check fails; a runtime that is missing or
-# does not start here is no failure.
+# are removed, as are all containers, and the empty folders and cgroups that the runtimes make elsewhere, where they
+# were not before: also at an interrupt. Some versions of dockerd make /etc/docker/key.json, which stays. Ends with 1
+# if a check fails; a runtime that is missing or does not start here is no failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 symbiont=$(realpath "${1:-target/release/symbiont}")
@@ -22,6 +23,37 @@ chmod 755 "$dir"
 failed=0
 interrupted=
 undo=()
+
+# What runtimes make outside of the folder that they are given, that in a folder before the folder.
+made_elsewhere() {
+    local hierarchy name
+    while read -r hierarchy; do
+        for name in libpod_parent/conmon libpod_parent docker default; do echo "$hierarchy/$name"; done
+    done < <(awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/mounts)
+    printf '%s\n' /run/containerd/{fifo,s,runc/default,runc} /run/containerd /run/docker/plugins /run/docker /run/runc \
+        /var/lib/containerd/opt/{bin,lib} /var/lib/containerd/opt /var/lib/containerd /etc/docker \
+        /var/lib/containers/cache/blob-info-cache-v1.boltdb /var/lib/containers/cache /var/lib/containers
+}
+absent=()
+while read -r path; do [ -e "$path" ] || absent+=("$path"); done < <(made_elsewhere)
+# Removes of it what was not there before and is empty now; a cgroup is empty a moment after its last process ended.
+# shellcheck disable=SC2317 # called by the trap
+remove_made() {
+    local path left
+    for _ in {1..10}; do
+        left=()
+        for path in "${absent[@]}"; do
+            case $path in
+            *.boltdb) rm -f "$path" ;;
+            *) rmdir "$path" 2>/dev/null ;;
+            esac
+            [ ! -e "$path" ] || left+=("$path")
+        done
+        [ ${#left[@]} != 0 ] || return 0
+        sleep 0.2
+    done
+    echo "containers-trial: made while it ran, and not empty: ${left[*]}" >&2
+}
 # What is to be undone is noted before it is done: an interrupt can come at any time.
 # shellcheck disable=SC2317 # called by the trap
 teardown() {
@@ -35,6 +67,7 @@ teardown() {
         echo "containers-trial: process $pid was left, and is killed" >&2
         kill -KILL "$pid" 2>/dev/null || true
     done
+    remove_made
     if [ "$failed" = 0 ]; then rm -rf "$dir"; else echo "containers-trial: logs are in $dir" >&2; fi
 }
 trap teardown EXIT
@@ -207,6 +240,9 @@ if has podman && has runc; then
         "${podman[@]}" "${run[@]}" --name trial-outranked --annotation symbiont.dev/class=latency "$image" sleep 600 \
             >/dev/null
         expect trial-outranked batch
+        "${podman[@]}" "${run[@]}" --name trial-in-pod --annotation io.kubernetes.pod.name=web-2 \
+            --annotation io.kubernetes.pod.namespace=shop "$image" sleep 600 >/dev/null
+        expect shop/web-2/trial-in-pod latency
         "${podman[@]}" rm -f -t 0 trial-by-name >/dev/null
         expect trial-by-name ""
     else
@@ -216,7 +252,7 @@ else
     row podman "not installed"
 fi
 
-# A user's own podman. Its pods have no names that a file keeps, so no rule by pod.
+# A user's own podman, without a rule by pod: `podman pod create` keeps names in no file.
 rootless() {
     local made hierarchy above # uid is that of later, too
     has podman && has runc && has newuidmap || { row "podman, rootless" "not installed, or no uidmap"; return; }

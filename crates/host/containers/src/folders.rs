@@ -3,9 +3,12 @@
 //! Root's folders count for all processes, those of a user for the user's alone. All are below a root, which is `/host`
 //! or the like for a process that sees the host's files there.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use symbiont_safe_open::within::Folder;
 
 use crate::Owner;
@@ -13,19 +16,28 @@ use crate::read::{Place, StateFolder};
 
 /// The state folders, by what is kept there.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "a table, which begins with [containers.folders]"
+)]
 pub struct Folders {
     /// All others are below it.
     pub root: PathBuf,
     /// State of containerd: it has `io.containerd.runtime.v2.task`.
+    #[serde(deserialize_with = "list")]
     pub containerd: Vec<PathBuf>,
     /// Docker's `containers`.
+    #[serde(deserialize_with = "list")]
     pub docker: Vec<PathBuf>,
     /// containers/storage, of podman and CRI-O.
+    #[serde(deserialize_with = "list")]
     pub storage: Vec<PathBuf>,
     /// Roots of runc.
+    #[serde(deserialize_with = "list")]
     pub runc: Vec<PathBuf>,
     /// Roots of crun.
+    #[serde(deserialize_with = "list")]
     pub crun: Vec<PathBuf>,
     /// Are the folders of users read, for their own processes?
     pub of_users: bool,
@@ -59,6 +71,23 @@ impl Default for Folders {
             superuser: 0,
         }
     }
+}
+
+/// Paths, with words of an administrator for what is expected.
+fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+    struct List;
+    impl<'de> Visitor<'de> for List {
+        type Value = Vec<PathBuf>;
+
+        fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+            to.write_str("a list of folders, as in [\"/run/containerd\"]")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, paths: A) -> Result<Self::Value, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(paths))
+        }
+    }
+    from.deserialize_seq(List)
 }
 
 /// Which kind of state a folder has.

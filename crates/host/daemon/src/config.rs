@@ -11,6 +11,8 @@ use symbiont_containers::Folders;
 use symbiont_control::Holding;
 use symbiont_planner::Bounds;
 
+use crate::toml_file;
+
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -66,7 +68,7 @@ pub struct Config {
 
 /// How containers are found, and whether they may ask for something.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table, which begins with [containers]")]
 pub struct ContainersConfig {
     /// Do their annotations count as a rule before all others?
     pub annotations: bool,
@@ -78,7 +80,7 @@ pub struct ContainersConfig {
 
 /// Where metrics are published; nowhere unless it is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table, which begins with [metrics]")]
 pub struct MetricsConfig {
     /// A file that is replaced once a second.
     #[serde(deserialize_with = "absolute")]
@@ -124,11 +126,11 @@ impl Config {
     /// # Errors
     /// When it cannot be read, or anything in it is wrong: it is taken as a whole or not at all.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = symbiont_safe_open::read_to_string(path)
+        let bytes = symbiont_safe_open::read(path)
             .map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
         let wrong = |why: String| ConfigError::Content { path: path.to_owned(), why };
-        let config: Self = toml::from_str(&text)
-            .map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        let text = toml_file::text(bytes).map_err(wrong)?;
+        let config: Self = toml_file::parse(&text).map_err(|mistake| wrong(mistake.show(&text)))?;
         if let Some(path) = config.containers.folders.relative() {
             return Err(wrong(format!(
                 "[containers.folders]: {} is no absolute path",
@@ -300,6 +302,20 @@ mod tests {
             ("[metrics]\nlisten = \"192.0.2.1:9920\"", "192.0.2.1 can be reached"),
             ("[containers]\nlabels = true", "labels"),
             ("[containers.folders]\nrunc = [\"run/runc\"]", "run/runc is no absolute path"),
+            (
+                "[containers.folders]\ncontainerd = \"/x\"",
+                "line 2, column 14: expected a list of folders, as in [\"/run/containerd\"], found \
+                 string \"/x\"",
+            ),
+            ("[containers.folders]\nrunc = [1]", "expected a path in quotes, found integer `1`"),
+            (
+                "[containers]\nfolders = \"x\"",
+                "line 2, column 11: expected a table, which begins with [containers.folders], found",
+            ),
+            ("containers = \"x\"", "expected a table, which begins with [containers], found"),
+            ("metrics = 1", "expected a table, which begins with [metrics], found integer `1`"),
+            ("set = 1", "expected a table, found integer `1`"),
+            ("narrow = \"never\"", "line 1, column 10: unknown value `never`, expected"),
             ("[metrics]\njobs = true", "line 2"),
             ("[metrics]\njobs = \"node7:9921\"", "127.0.0.1:9920"),
             ("[metrics]\njobs = \"0.0.0.0:0\"", "between 1 and 65535"),
@@ -307,6 +323,11 @@ mod tests {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains("symbiontd.toml") && error.contains(part), "{text}: {error}");
         }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("symbiontd.toml");
+        fs::write(&path, b"seed = 1\npolicy = '\xfc'\n").unwrap();
+        let error = Config::read(&path).unwrap_err().to_string();
+        assert!(error.contains("line 2, column 11: this is no text in UTF-8"), "{error}");
         let error = Config::read(Path::new("/nowhere/x.toml")).unwrap_err().to_string();
         assert!(error.contains("/nowhere/x.toml"), "{error}");
     }

@@ -58,6 +58,7 @@ mod snapshot;
 mod surroundings;
 mod throttles;
 mod together;
+mod toml_file;
 mod waits;
 
 pub use access::{Owner, Peer};
@@ -74,7 +75,7 @@ pub use process::{OwnedProcess, ProcessError};
 pub use quiet::quiet_words;
 #[cfg(fuzzing)]
 pub use rules::fuzz as fuzz_rules;
-pub use rules::{ContainerPatterns, FoundContainer, find_containers};
+pub use rules::{ContainerPatterns, FoundContainer, PatternError, find_containers};
 pub use serve::{ChosenPolicy, Daemon, ServeError, serve};
 pub use service::Service;
 pub use throttles::{is_mostly_throttled, throttled_words};

@@ -36,7 +36,9 @@ mod file;
 mod finder;
 mod matcher;
 mod members;
+mod pattern;
 mod process;
+mod written;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -50,6 +52,7 @@ use file::Rule;
 pub use finder::{Finder, Found};
 use matcher::Matcher;
 pub use members::{ContainerPatterns, FoundContainer, find_containers};
+pub use pattern::PatternError;
 pub use process::{Facts, Needs};
 
 /// The verdict of the rules on a process.
@@ -77,12 +80,19 @@ pub enum Group {
 
 /// A file of rules that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("rules in {path} are not applied: {why}")]
+#[error("rules in {path} are not applied{}: {why}", in_force(*stays))]
 pub struct RulesError {
     /// The file or directory.
     pub path: PathBuf,
+    /// Do rules that were read of it before stay in force?
+    pub stays: bool,
     /// Line, key and reason.
     pub why: String,
+}
+
+/// Said where rules of a file stay although it has a mistake now.
+fn in_force(stays: bool) -> &'static str {
+    if stays { "; those read of it before stay in force" } else { "" }
 }
 
 /// The rules of some directories.
@@ -139,19 +149,19 @@ impl Rules {
             match list(directory) {
                 Ok(files) => paths.extend(files),
                 Err(error) => {
-                    errors.push(RulesError { path: directory.clone(), why: error.to_string() });
+                    let (path, why) = (directory.clone(), error.to_string());
+                    errors.push(RulesError { path, stays: false, why });
                 }
             }
         }
         let mut before = std::mem::take(&mut self.files);
         for (name, path) in paths {
+            let known = before.remove(&name).filter(|(known, _)| *known == path);
+            let known = known.map(|(_, rules)| rules);
             let rules = file::read(&path).or_else(|why| {
-                errors.push(RulesError { path: path.clone(), why });
-                before
-                    .remove(&name)
-                    .filter(|(known, _)| *known == path)
-                    .map(|known| known.1)
-                    .ok_or(())
+                let stays = known.as_ref().is_some_and(|rules| !rules.is_empty());
+                errors.push(RulesError { path: path.clone(), stays, why });
+                known.ok_or(())
             });
             if let Ok(rules) = rules {
                 self.files.insert(name, (path, rules));

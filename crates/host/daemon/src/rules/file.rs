@@ -2,30 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::str::FromStr;
 use std::{fs, io};
 
-use globset::GlobBuilder;
-use serde::{Deserialize, Deserializer};
 use symbiont_machine::Class;
+use toml::Spanned;
 
 use super::Group;
+use super::pattern::Pattern;
+use super::written::{Written, WrittenFile};
+use crate::toml_file::{self, Mistake};
 
 /// A longer file is not one of ours.
 const MOST_BYTES: u64 = 16 << 20;
-/// Things that a rule names.
-const MOST_NAMES: usize = 64;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    rule: Vec<Rule>,
-}
-
-/// A rule as written: what it matches, and what is to be done then.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, try_from = "Written")]
+/// What a rule matches, and what is to be done then.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Rule {
     pub cgroup: Option<Pattern>,
     pub unit: Option<Pattern>,
@@ -37,90 +28,8 @@ pub(super) struct Rule {
     pub command: Option<Pattern>,
     pub comm: Option<Pattern>,
     pub user: Option<String>,
-    ignore: bool,
-    class: Option<Class>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    cgroup: Option<Pattern>,
-    unit: Option<Pattern>,
-    pod: Option<Pattern>,
-    container: Option<Pattern>,
-    image: Option<Pattern>,
-    #[serde(default)]
-    label: BTreeMap<String, Pattern>,
-    executable: Option<Pattern>,
-    command: Option<Pattern>,
-    comm: Option<Pattern>,
-    user: Option<User>,
-    #[serde(default)]
-    manage: bool,
-    #[serde(default)]
-    ignore: bool,
-    #[serde(default, deserialize_with = "class")]
-    class: Option<Class>,
-    #[serde(default)]
-    alone: bool,
-}
-
-/// A user by name or number.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum User {
-    Number(u32),
-    Name(String),
-}
-
-impl TryFrom<Written> for Rule {
-    type Error = &'static str;
-
-    fn try_from(rule: Written) -> Result<Self, Self::Error> {
-        let Written { cgroup, unit, pod, container, image, label, .. } = rule;
-        let Written { executable, command, comm, user, manage, ignore, class, alone, .. } = rule;
-        let user = user.map(|user| match user {
-            User::Number(uid) => uid.to_string(),
-            User::Name(name) => name,
-        });
-        let class_or_alone = if alone { Some(Class::Alone) } else { class };
-        let rule = Self {
-            cgroup,
-            unit,
-            pod,
-            container,
-            image,
-            label,
-            executable,
-            command,
-            comm,
-            user,
-            ignore,
-            class: class_or_alone,
-        };
-        if rule.count() == 0 {
-            return Err(
-                "a rule names at least one of cgroup, unit, pod, container, image, label, executable, \
-                        command, comm, user",
-            );
-        }
-        if rule.count() > MOST_NAMES {
-            return Err("a rule names at most 64 things");
-        }
-        if rule.pod.as_ref().is_some_and(|pod| !pod.glob().glob().contains('/')) {
-            return Err("a `pod` is written as NAMESPACE/NAME");
-        }
-        if ignore && (manage || alone || class.is_some()) {
-            return Err("`ignore` goes with neither `manage`, `class` nor `alone`");
-        }
-        if alone && class.is_some() {
-            return Err("`alone` and `class` exclude each other");
-        }
-        if !(manage || ignore || alone || class.is_some()) {
-            return Err("a rule says one of manage, ignore, class, alone");
-        }
-        Ok(rule)
-    }
+    pub(super) ignore: bool,
+    pub(super) class: Option<Class>,
 }
 
 impl Rule {
@@ -165,49 +74,25 @@ impl Rule {
     }
 }
 
-/// A pattern of names: `*`, `?`, `[…]`, `{a,b}`; `*` goes over slashes, too.
-#[derive(Debug, Clone)]
-pub(super) struct Pattern(globset::Glob);
-
-impl Pattern {
-    pub fn glob(&self) -> &globset::Glob {
-        &self.0
-    }
-}
-
-impl FromStr for Pattern {
-    type Err = globset::Error;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        GlobBuilder::new(text).literal_separator(false).build().map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Pattern {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-fn class<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Class>, D::Error> {
-    String::deserialize(from)?.parse().map(Some).map_err(serde::de::Error::custom)
-}
-
 /// The rules of a text.
 pub(super) fn parse(text: &str) -> Result<Vec<Rule>, String> {
-    let file: File =
-        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-    Ok(file.rule)
+    let rule = |rule: Spanned<Written>| {
+        let header = rule.span();
+        rule.into_inner().into_rule(header)
+    };
+    let rules = |file: WrittenFile| file.rule.into_iter().map(rule).collect();
+    let rules: Result<_, Mistake> = toml_file::parse(text).and_then(rules);
+    rules.map_err(|mistake| mistake.show(text))
 }
 
-/// The rules of a file. /dev/null, to which a link may point, has none.
+/// The rules of a file.
 pub(super) fn read(path: &Path) -> Result<Vec<Rule>, String> {
-    let read = || -> io::Result<String> {
+    let read = || -> io::Result<Vec<u8>> {
         let length = fs::metadata(path)?.len();
         if length > MOST_BYTES {
             return Err(io::Error::other(format!("longer than {MOST_BYTES} bytes")));
         }
-        symbiont_safe_open::read_to_string(path)
+        symbiont_safe_open::read(path)
     };
-    parse(&read().map_err(|error| error.to_string())?)
+    parse(&toml_file::text(read().map_err(|error| error.to_string())?)?)
 }

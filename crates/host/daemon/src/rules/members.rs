@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use symbiont_containers::{Folders, Identity};
 
-use super::file::Pattern;
+use super::pattern::{Pattern, PatternError};
 use crate::surroundings::Surroundings;
 
 /// Names of containers: all that are given must match.
@@ -28,8 +28,8 @@ impl ContainerPatterns {
     ///
     /// # Errors
     /// When one is no pattern.
-    pub fn new(pod: Option<&str>, container: Option<&str>) -> Result<Self, globset::Error> {
-        let matcher = |text: Option<&str>| -> Result<_, globset::Error> {
+    pub fn new(pod: Option<&str>, container: Option<&str>) -> Result<Self, PatternError> {
+        let matcher = |text: Option<&str>| -> Result<_, PatternError> {
             let pattern = text.map(str::parse::<Pattern>).transpose()?;
             Ok(pattern.map(|pattern| pattern.glob().compile_matcher()))
         };

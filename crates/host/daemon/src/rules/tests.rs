@@ -117,11 +117,11 @@ fn a_bad_file_is_reported_and_the_others_stay_applied() {
         ("[[rule]]\nuser = \"x\"\nmanag = true", &["line 3", "manag"][..]),
         ("[[rule]]\nuser = \"x\"\nclass = \"fast\"", &["line 3", "class", "'fast'", "latency"]),
         ("[[rule]]\nunit = \"[\"\nmanage = true", &["line 2", "unit"]),
-        ("[[rule]]\nmanage = true", &["line 1", "at least one of"]),
-        ("[[rule]]\nuser = \"x\"", &["line 1", "says one of"]),
+        ("[[rule]]\nmanage = true", &["line 1, column 1: a rule names at least one of"]),
+        ("[[rule]]\nuser = \"x\"", &["line 1, column 1: a rule says one of"]),
         ("[[rule]]\nuser = \"x\"\nignore = true\nmanage = true", &["`ignore`"]),
         ("[[rule]]\nuser = \"x\"\nalone = true\nclass = \"batch\"", &["exclude each other"]),
-        ("[[rule]]\npod = \"web\"\nmanage = true", &["line 1", "NAMESPACE/NAME"]),
+        ("[[rule]]\npod = \"web\"\nmanage = true", &["line 2, column 7: ", "NAMESPACE/NAME"]),
         ("[[rule]]\nlabel = \"web\"\nmanage = true", &["line 2"]),
         ("[[rules]]\nuser = \"x\"", &["line 1", "rules"]),
         ("[[rule]", &["line 1"]),
@@ -135,6 +135,111 @@ fn a_bad_file_is_reported_and_the_others_stay_applied() {
     }
 }
 
+/// Why this text is refused.
+fn why(text: &str) -> String {
+    file::parse(text).expect_err(text)
+}
+
+#[test]
+fn a_mistake_in_a_later_rule_is_reported_there() {
+    let good = "# First.\n[[rule]]\nuser = \"x\"\nmanage = true\n";
+    for (bad, shown) in [
+        (
+            "[[rule]]\npod = \"c\"\nmanage = true",
+            "line 6, column 7: a `pod` is written as NAMESPACE/NAME, as in \"shop/web-*\"\n  |\n\
+             6 | pod = \"c\"\n  |       ^^^",
+        ),
+        ("[[rule]]\nmanage = true", "line 5, column 1: a rule names at least one of"),
+        ("[[rule]]\nuser = 1", "line 5, column 1: a rule says one of manage, ignore, class, alone"),
+        ("[[rule]]\nuser = 1\nmanage = true\nignore = true", "line 8, column 10: `ignore` goes"),
+        ("[[rule]]\nuser = 1\nalone = true\nclass = \"batch\"", "line 7, column 9: `alone` and"),
+        ("[[rule]]\nuser = 1\nmanage = 1", "line 7, column 10: expected true or false"),
+    ] {
+        for after in ["", "\n[[rule]]\nuser = 2\nmanage = true"] {
+            let why = why(&format!("{good}{bad}{after}"));
+            assert!(why.starts_with(shown), "{bad}: {why}");
+        }
+    }
+    let many: Vec<String> = (0..65).map(|key| format!("k{key} = \"x\"")).collect();
+    let why = why(&format!("{good}[[rule]]\nlabel = {{ {} }}\nmanage = true", many.join(", ")));
+    assert!(why.starts_with("line 5, column 1: a rule names at most 64 things"), "{why}");
+}
+
+#[test]
+fn what_says_nothing_is_told_what_to_say() {
+    for (says, shown) in [
+        (
+            "manage = false",
+            "line 3, column 10: `manage = false` says nothing; to leave programs to the OS, use \
+             `ignore = true`",
+        ),
+        ("ignore = false", "line 3, column 10: `ignore = false` says nothing; a rule says one of"),
+        ("alone = false", "line 3, column 9: `alone = false` says nothing; a rule says one of"),
+    ] {
+        let why = why(&format!("[[rule]]\nuser = 1\n{says}"));
+        assert!(why.starts_with(shown), "{says}: {why}");
+    }
+    assert!(file::parse("[[rule]]\nuser = 1\nmanage = false\nignore = true").is_ok());
+}
+
+#[test]
+fn a_wrong_kind_of_value_is_told_in_words_of_toml() {
+    let table = "expected a table of keys and patterns, as in { app = \"web\" }, found ";
+    let list = "expected a list: each rule begins with [[rule]], found ";
+    for (text, shown) in [
+        ("[[rule]]\nlabel = \"app=x\"", format!("line 2, column 9: {table}string \"app=x\"")),
+        ("[[rule]]\nlabel = []", format!("line 2, column 9: {table}a list")),
+        ("[[rule]]\nlabel.app = 1", "line 2, column 13: expected text in quotes, found".to_owned()),
+        ("[rule]\nuser = 1", format!("line 1, column 1: {list}a table")),
+        ("rule = 3", format!("line 1, column 8: {list}integer `3`")),
+        ("rule = [3]", "line 1, column 9: expected a table, which begins with [[rule]]".to_owned()),
+        ("[[rule]]\nuser = -1", "line 2, column 8: a user is a name in quotes or".to_owned()),
+        ("[[rule]]\nuser = \"\"", "line 2, column 8: the name of a user is not empty".to_owned()),
+        ("[[rule]]\nunit = 3", "line 2, column 8: expected text in quotes, found".to_owned()),
+        ("[[rule]]\nclas = 3", "line 2, column 1: unknown key `clas`, expected one of".to_owned()),
+        ("[[rule]]\nunit = x", "line 2, column 8: this is no TOML: ".to_owned()),
+    ] {
+        let why = why(text);
+        assert!(why.starts_with(&shown), "{text}: {why}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_utf_8_is_reported_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.toml"), b"[[rule]]\nuser = 'M\xfcller'\nmanage = true")
+        .unwrap();
+    let errors = Rules::of(vec![folder.path().to_owned()]).read();
+    let [error] = &errors[..] else { panic!("one error: {errors:?}") };
+    assert!(error.why.starts_with("line 2, column 10: this is no text in UTF-8"), "{error}");
+}
+
+#[test]
+fn empty_and_overlong_patterns_are_refused() {
+    let rule = |key: &str, pattern: &str| format!("[[rule]]\n{key} = \"{pattern}\"\nmanage = true");
+    for key in ["cgroup", "unit", "pod", "container", "image", "executable", "command", "comm"] {
+        let empty = why(&rule(key, ""));
+        assert!(
+            empty.starts_with("line 2, column ") && empty.contains("an empty pattern"),
+            "{empty}"
+        );
+        let long = why(&rule(key, &"*".repeat(200_000)));
+        let says = "at most 4096 characters, and this one has 200000";
+        assert!(long.starts_with("line 2, column ") && long.contains(says), "{long}");
+        assert!(long.len() < 1000, "{long}");
+    }
+    assert!(file::parse(&rule("container", &"\u{fc}".repeat(4096))).is_ok());
+    let label = |value: &str| format!("[[rule]]\nlabel = {{ a = \"{value}\" }}\nmanage = true");
+    assert!(why(&label(&"a".repeat(4097))).contains("at most 4096"));
+    let rules = rules(&[("etc/a.toml", &label(""))]);
+    assert_eq!(class(&rules, &nginx(&[("a", "")])), Some(Class::Normal), "values may be empty");
+    assert_eq!(class(&rules, &nginx(&[("a", "b")])), None);
+    for (pod, container) in [(Some(""), None), (None, Some(""))] {
+        let error = ContainerPatterns::new(pod, container).unwrap_err().to_string();
+        assert!(error.contains("an empty pattern"), "{error}");
+    }
+}
+
 #[test]
 fn a_file_that_became_bad_keeps_what_was_read_of_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -143,11 +248,19 @@ fn a_file_that_became_bad_keeps_what_was_read_of_it() {
     fs::write(&path, "[[rule]]\nuser = 104\nclass = \"batch\"").unwrap();
     assert!(rules.read().is_empty());
     fs::write(&path, "[[rule]]\nuser = 104\nclass = \"late\"").unwrap();
-    assert_eq!(rules.read().len(), 1);
+    let said = |rules: &mut Rules| rules.read().iter().map(ToString::to_string).collect::<String>();
+    let in_force = "a.toml are not applied; those read of it before stay in force: line 3, ";
+    for read in ["once", "again"] {
+        let said = said(&mut rules);
+        assert!(said.contains(in_force), "{read}: {said}");
+    }
     assert_eq!(class(&rules, &postgres()), Some(Class::Batch));
     fs::remove_file(&path).unwrap();
     assert!(rules.read().is_empty());
     assert_eq!(class(&rules, &postgres()), None);
+    fs::write(&path, "[[rule]]\nuser = 104\nclass = \"late\"").unwrap();
+    let new = said(&mut rules);
+    assert!(new.contains("a.toml are not applied: line 3, "), "nothing was there before: {new}");
 }
 
 /// A container of a pod, with these annotations.
