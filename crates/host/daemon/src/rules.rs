@@ -38,6 +38,7 @@ mod matcher;
 mod members;
 mod pattern;
 mod process;
+mod rule;
 mod written;
 
 use std::collections::BTreeMap;
@@ -48,12 +49,12 @@ use std::{fs, io};
 use symbiont_machine::Class;
 
 use annotations::Annotated;
-use file::Rule;
 pub use finder::{Finder, Found};
 use matcher::Matcher;
 pub use members::{ContainerPatterns, FoundContainer, find_containers};
 pub use pattern::PatternError;
 pub use process::{Facts, Needs};
+use rule::Rule;
 
 /// The verdict of the rules on a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +85,7 @@ pub enum Group {
 pub struct RulesError {
     /// The file or directory.
     pub path: PathBuf,
-    /// Do rules that were read of it before stay in force?
+    /// Do rules that were read of it before still apply?
     pub stays: bool,
     /// Line, key and reason.
     pub why: String,
@@ -92,7 +93,7 @@ pub struct RulesError {
 
 /// Said where rules of a file stay although it has a mistake now.
 fn in_force(stays: bool) -> &'static str {
-    if stays { "; those read of it before stay in force" } else { "" }
+    if stays { "; those read of it before still apply" } else { "" }
 }
 
 /// The rules of some directories.

@@ -2,8 +2,8 @@
 //!
 //! # Approach
 //! A [`Mistake`] has its place in the text; shown, it is line, column and reason, and below them the line itself with
-//! the place marked. The reasons of serde are put in words of TOML: who wrote the file knows tables and lists, no
-//! maps and structs.
+//! the place marked. The reasons of serde are put in words of TOML: its files have tables and lists, no maps and
+//! structs.
 //!
 //! # Properties
 //! - Every mistake has its line, also one that is none of TOML (`a_mistake_is_shown_at_its_place`).

@@ -6,8 +6,8 @@ use globset::{GlobSet, GlobSetBuilder};
 use symbiont_containers::Identity;
 
 use super::Facts;
-use super::file::Rule;
 use super::pattern::Pattern;
+use super::rule::Rule;
 use crate::service::own_uid;
 
 /// The patterns of all rules, compiled together for each of the things that they are about.

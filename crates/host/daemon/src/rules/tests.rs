@@ -166,7 +166,7 @@ fn a_mistake_in_a_later_rule_is_reported_there() {
 }
 
 #[test]
-fn what_says_nothing_is_told_what_to_say() {
+fn what_says_nothing_is_refused_with_what_to_say() {
     for (says, shown) in [
         (
             "manage = false",
@@ -183,7 +183,7 @@ fn what_says_nothing_is_told_what_to_say() {
 }
 
 #[test]
-fn a_wrong_kind_of_value_is_told_in_words_of_toml() {
+fn a_wrong_kind_of_value_is_reported_in_words_of_toml() {
     let table = "expected a table of keys and patterns, as in { app = \"web\" }, found ";
     let list = "expected a list: each rule begins with [[rule]], found ";
     for (text, shown) in [
@@ -249,10 +249,10 @@ fn a_file_that_became_bad_keeps_what_was_read_of_it() {
     assert!(rules.read().is_empty());
     fs::write(&path, "[[rule]]\nuser = 104\nclass = \"late\"").unwrap();
     let said = |rules: &mut Rules| rules.read().iter().map(ToString::to_string).collect::<String>();
-    let in_force = "a.toml are not applied; those read of it before stay in force: line 3, ";
+    let still = "a.toml are not applied; those read of it before still apply: line 3, ";
     for read in ["once", "again"] {
         let said = said(&mut rules);
-        assert!(said.contains(in_force), "{read}: {said}");
+        assert!(said.contains(still), "{read}: {said}");
     }
     assert_eq!(class(&rules, &postgres()), Some(Class::Batch));
     fs::remove_file(&path).unwrap();

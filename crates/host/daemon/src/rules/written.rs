@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer};
 use symbiont_machine::Class;
 use toml::Spanned;
 
-use super::file::Rule;
 use super::pattern::Pattern;
+use super::rule::Rule;
 use crate::toml_file::Mistake;
 
 /// Things that a rule names.

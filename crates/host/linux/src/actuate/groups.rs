@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn nice_does_not_act_between_groups_and_the_reason_names_nobody() {
+    fn nice_does_not_act_between_groups_and_the_reason_has_no_numbers() {
         let cgroup = |path: &str| GroupKey::Cgroup(path.to_owned());
         let why = |one: GroupKey, other: GroupKey| {
             share_one_group(&[(21870, one), (26996, other)].into()).unwrap_err()
