@@ -37,7 +37,7 @@ fn explanation(why: &Why) -> String {
     let mut add =
         |label: &str, text: &str| out.push_str(&hanging(&format!("  {label}"), text, INDENT));
     let at = why.last_cpu.map(|cpu| format!("; last ran on CPU {cpu}")).unwrap_or_default();
-    let allowed = format!("its user allows {}", named(&why.allowed));
+    let allowed = format!("it may use {}", named(&why.allowed));
     match &why.placed {
         Some(cpus) => {
             let how = match &why.held {

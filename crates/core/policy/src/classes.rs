@@ -356,7 +356,7 @@ fn keep_off(
     if rest.is_empty() {
         assignment.target = Target::Os;
         assignment.reason = format!(
-            "its user allows it only cores that are kept for other programs; {}",
+            "it may only use cores that are kept for other programs; {}",
             assignment.reason
         )
         .into();

@@ -154,7 +154,7 @@ fn a_thread_that_its_user_pinned_to_a_granted_core_stays_there_and_says_so() {
     let placement = scene.place(&mut policy);
     let pinned = &placement[&scene.sample.threads[1].id];
     assert_eq!(pinned.target, Target::Os);
-    assert!(pinned.reason.contains("its user allows it only"), "{}", pinned.reason);
+    assert!(pinned.reason.contains("it may only use cores"), "{}", pinned.reason);
 }
 
 #[test]
