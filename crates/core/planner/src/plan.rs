@@ -66,7 +66,7 @@ impl fmt::Display for Why {
             Self::OverBudget => "the budget of moves was spent on other threads",
             Self::NotEnrolled => "the thread is not managed",
             Self::ExternallyChanged => "another process changed this setting, which stays",
-            Self::Refused => "the kernel refused it lately; it is tried again later",
+            Self::Refused => "it was refused lately; it is tried again later",
             Self::Unsupported => "this machine cannot do it",
         })
     }
