@@ -112,6 +112,13 @@ impl Surroundings {
     }
 }
 
+/// Does it count what is said of its pod? A pod is the cluster's: what the runtime of an ordinary user calls its
+/// containers counts for that user alone.
+pub(crate) fn is_of_cluster(of: &Identity) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    of.stated_by.is_some_and(|uid| [0, own].contains(&uid))
+}
+
 /// Is it what people call a container?
 fn is_container(of: &Identity) -> bool {
     of.runtime != Runtime::Slurm

@@ -8,7 +8,7 @@ use symbiont_containers::Identity;
 use super::Facts;
 use super::pattern::Pattern;
 use super::rule::Rule;
-use crate::service::own_uid;
+use crate::surroundings::is_of_cluster;
 
 /// The patterns of all rules, compiled together for each of the things that they are about.
 #[derive(Debug, Default)]
@@ -29,8 +29,6 @@ pub(super) struct Matcher {
     /// Without one: of the file's name.
     names: Patterns,
     users: HashMap<String, Vec<usize>>,
-    /// Users whose runtimes know the names of pods.
-    believed: [u32; 2],
 }
 
 /// Patterns with the rule of each.
@@ -95,7 +93,6 @@ impl Matcher {
             paths: executables(true),
             names: executables(false),
             users,
-            believed: [0, own_uid()],
         }
     }
 
@@ -121,10 +118,7 @@ impl Matcher {
             (&self.containers, of_container.and_then(|of| of.container.as_deref())),
             (&self.images, of_container.and_then(|of| of.image.as_deref())),
         ];
-        // A pod is the cluster's: what a user's own runtime calls its containers does not count.
-        let is_believed =
-            |of: &&Identity| of.stated_by.is_some_and(|uid| self.believed.contains(&uid));
-        let pod = of_container.filter(is_believed).and_then(Identity::pod_path);
+        let pod = of_container.filter(|of| is_of_cluster(of)).and_then(Identity::pod_path);
         texts.push((&self.pods, pod.as_deref()));
         let value = |key: &str| of_container.and_then(|of| of.label(key));
         texts.extend(self.labels.iter().map(|(key, patterns)| (patterns, value(key))));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use symbiont_containers::{Folders, Identity};
 
 use super::pattern::{Pattern, PatternError};
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Surroundings, is_of_cluster};
 
 /// Names of containers: all that are given must match.
 #[derive(Debug)]
@@ -40,7 +40,8 @@ impl ContainerPatterns {
         let is = |pattern: &Option<globset::GlobMatcher>, name: Option<&str>| {
             pattern.as_ref().is_none_or(|pattern| name.is_some_and(|name| pattern.is_match(name)))
         };
-        is(&self.pod, of.pod_path().as_deref()) && is(&self.container, of.container.as_deref())
+        let pod = of.pod_path().filter(|_| is_of_cluster(of));
+        is(&self.pod, pod.as_deref()) && is(&self.container, of.container.as_deref())
     }
 }
 
@@ -59,4 +60,39 @@ pub fn find_containers(folders: Folders, patterns: &ContainerPatterns) -> Vec<Fo
         }
     }
     found.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use symbiont_containers::{Containers, Owner};
+
+    use super::*;
+
+    #[test]
+    fn a_pod_that_a_users_runtime_names_is_not_found() {
+        let lines = format!("0::/docker/{}\n", "a".repeat(64));
+        let folders = Folders { root: "/nonexistent".into(), ..Folders::default() };
+        let of = Containers::new(folders).identify(&lines, &Owner::default(), Instant::now());
+        let names = ["shop", "web-0", "nginx"].map(|name| Some(name.to_owned()));
+        let [namespace, pod, container] = names;
+        let stated = |stated_by: Option<u32>| Identity {
+            namespace: namespace.clone(),
+            pod: pod.clone(),
+            container: container.clone(),
+            stated_by,
+            ..of.as_deref().unwrap().clone()
+        };
+        let by_pod = ContainerPatterns::new(Some("shop/*"), None).unwrap();
+        let by_name = ContainerPatterns::new(None, Some("nginx")).unwrap();
+        for (stated_by, is_pod) in [(Some(0), true), (Some(4242), false), (None, false)] {
+            let of = stated(stated_by);
+            assert_eq!(
+                (by_pod.matches(&of), by_name.matches(&of)),
+                (is_pod, true),
+                "{stated_by:?}"
+            );
+        }
+    }
 }

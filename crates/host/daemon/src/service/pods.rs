@@ -8,6 +8,7 @@ use symbiont_machine::{Placement, ProgramId, Target};
 use crate::contained::Contained;
 use crate::metrics::{OfPod, PodFigures, Pods};
 use crate::programs::Programs;
+use crate::surroundings::is_of_cluster;
 use crate::throttles::Throttles;
 use crate::waits::Waiting;
 
@@ -36,7 +37,7 @@ pub(super) fn pods_of(
     let mut pods = Pods::new();
     for (id, _) in programs.iter() {
         let Some(of) = states.contained.of(id) else { continue };
-        let Some(pod) = &of.pod else { continue };
+        let Some(pod) = of.pod.as_ref().filter(|_| is_of_cluster(of)) else { continue };
         let (threads, placed) = threads.get(&id).copied().unwrap_or_default();
         let figures = PodFigures {
             programs: 1,
