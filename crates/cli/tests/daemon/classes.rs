@@ -134,7 +134,18 @@ fn left_behind() {
     wait_until("daemons are released", || service.programs().is_empty());
     // What stays in the session of its command is of the program, to its end.
     let pid = service.place.path("pid");
-    assert_eq!(alone(&format!("sleep 60 & echo $! >{}", pid.display())), Some(0));
+    let seen = service.place.path("seen");
+    let (to, until) = (pid.display(), seen.display());
+    let waits = format!("sleep 60 & echo $! >{to}; while [ ! -e {until} ]; do :; done");
+    std::thread::scope(|scope| {
+        let ended = scope.spawn(|| alone(&waits));
+        // Where no births are reported, a child is seen at the next look, if its parent still lives.
+        wait_until("both are seen", || {
+            service.programs().first().is_some_and(|program| program["threads"] == 2)
+        });
+        std::fs::write(&seen, "").unwrap();
+        assert_eq!(ended.join().unwrap(), Some(0));
+    });
     assert_eq!(alone("true"), Some(125), "what is left has its core");
     let left = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
     crate::place::send(left, rustix::process::Signal::KILL);
