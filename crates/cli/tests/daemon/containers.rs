@@ -182,6 +182,9 @@ fn priorities() {
     // One may have been raised before it was moved to its cgroup.
     let refused = log.matches("a move was refused").count();
     assert!(refused <= 1, "{refused} times: {log}");
+    let status = service.status();
+    let refused = status["moves"]["refused"].as_u64().unwrap();
+    assert!(refused <= 2, "{refused} moves: {log}");
     for (_, program) in programs {
         program.kill_all();
     }

@@ -44,8 +44,9 @@ pub struct Note {
 /// What was read is kept for each cgroup and user. It is read again when one of its files is another one by device,
 /// inode, length or time, which is looked at once a second at most. What could not be read gives what the path says, is
 /// noted once for each container, and is tried again after 1 s, then more and more seldom. A runtime makes the cgroup
-/// first, so state that is missing is noted when it still is at the second look. Cgroups that are gone are forgotten. The lists of podman's names are shared by all its containers, and change with each of them: one that
-/// changed is read once, and only those whose names it changed are read again.
+/// first, so state that is missing is noted when it still is at the second look. Cgroups that are gone are forgotten.
+/// The lists of podman's names are shared by all its containers, and change with each of them: one that changed is
+/// read once, and only those whose names it changed are read again.
 ///
 /// # Properties
 /// - Unchanged files are not opened again (`thousands_of_cgroups_cost_each_file_once`).

@@ -81,7 +81,7 @@ pub enum Group {
 
 /// A file of rules that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("rules in {path} are not applied{}: {why}", in_force(*stays))]
+#[error("rules in {path} are not applied{}: {why}", still_apply(*stays))]
 pub struct RulesError {
     /// The file or directory.
     pub path: PathBuf,
@@ -92,7 +92,7 @@ pub struct RulesError {
 }
 
 /// Said where rules of a file stay although it has a mistake now.
-fn in_force(stays: bool) -> &'static str {
+fn still_apply(stays: bool) -> &'static str {
     if stays { "; those read of it before still apply" } else { "" }
 }
 

@@ -79,7 +79,7 @@ pub struct Service {
     /// What came and went since the log was last written.
     pub log: Log,
     /// Moves that were refused until the last step, by reason.
-    refusals: BTreeMap<String, u64>,
+    refusals: BTreeSet<String>,
     /// Did the log say once that priorities do not act?
     is_said_of_priorities: bool,
     /// Users and containers of this machine.
@@ -192,7 +192,7 @@ impl Service {
             detached: BTreeSet::new(),
             new_roots: Vec::new(),
             log: Log::default(),
-            refusals: BTreeMap::new(),
+            refusals: BTreeSet::new(),
             is_said_of_priorities: false,
             around: Surroundings::find(),
             contained: Contained::default(),

@@ -56,21 +56,12 @@ fn says(key: Option<&Spanned<bool>>) -> bool {
 impl Written {
     /// The rule; `header` is where it begins.
     pub fn into_rule(self, header: Range<usize>) -> Result<Rule, Mistake> {
-        let names = match self.count() {
-            0 => Err(
-                "a rule names at least one of cgroup, unit, pod, container, image, label, executable, \
-                 command, comm, user",
-            ),
-            count if count > MOST_NAMES => Err("a rule names at most 64 things"),
-            _ => Ok(()),
-        };
-        names.map_err(|why| Mistake::new(header.clone(), why))?;
-        self.check_what_it_says(header)?;
+        let said = self.check_what_it_says(header.clone());
         let class = if says(self.alone.as_ref()) { Some(Class::Alone) } else { self.class };
         let ignore = says(self.ignore.as_ref());
         let Self { cgroup, unit, pod, container, image, label, .. } = self;
         let Self { executable, command, comm, user, .. } = self;
-        Ok(Rule {
+        let rule = Rule {
             cgroup,
             unit,
             pod,
@@ -83,14 +74,17 @@ impl Written {
             user,
             ignore,
             class,
-        })
-    }
-
-    /// How many things it names.
-    fn count(&self) -> usize {
-        let Self { cgroup, unit, pod, container, image, executable, command, comm, .. } = self;
-        let patterns = [cgroup, unit, pod, container, image, executable, command, comm];
-        patterns.into_iter().flatten().count() + self.label.len() + usize::from(self.user.is_some())
+        };
+        let names = match rule.count() {
+            0 => Err(
+                "a rule names at least one of cgroup, unit, pod, container, image, label, executable, \
+                 command, comm, user",
+            ),
+            count if count > MOST_NAMES => Err("a rule names at most 64 things"),
+            _ => Ok(()),
+        };
+        names.map_err(|why| Mistake::new(header, why))?;
+        said.map(|()| rule)
     }
 
     /// Does what it says to do go together?

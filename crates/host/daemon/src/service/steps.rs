@@ -28,10 +28,10 @@ impl Service {
             let name = self.programs.get(id).map_or("", |program| program.name.as_str());
             log.push(waits::line(name, &waits, self.throttles.of(id)));
         }
-        for (why, count) in &managed.tally().refusals {
-            let before = self.refusals.insert(why.clone(), *count).unwrap_or(0);
+        for why in managed.tally().refusals.keys() {
             // Once: `status` counts them.
-            if *count > 0 && before == 0 {
+            if !self.refusals.contains(why) {
+                self.refusals.insert(why.clone());
                 self.log.add(Kind::RefusedMove, format!("a move was refused: {why}"));
             }
         }
