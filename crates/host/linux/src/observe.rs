@@ -13,7 +13,7 @@
 //! - **Lost reports** are noticed, and made good by a complete scan at the next read ([`Losses`]).
 //! - **Reading** a thread is one `pread` of `stat` and one of `schedstat`, from files that stay open. Of a thread
 //!   that slept and has not run since it is `schedstat` only, if no other thread of the machine is ready than
-//!   those read.
+//!   those read, and now and then both if one is. Of a process that has not run since the last read it is neither.
 //! - **Enrolment** first subscribes, then scans, then applies what was reported meanwhile.
 //!
 //! `LIMITATIONS.md` lists what is not known.
@@ -38,6 +38,7 @@
 //!   `in_another_pid_namespace_it_scans`, `few_descriptors_are_enough`).
 
 mod bystanders;
+mod clocks;
 mod connector;
 mod event;
 mod files;

@@ -16,9 +16,14 @@
 //!   ([`Files::all_rest`]). *Hardly*: for less than [`BRIEF`], if it ran at all in the second that followed,
 //!   since where it ran then, and whether it was stopped, may be reported that much later
 //!   (`a_thread_that_hardly_ran_since_its_last_read_rests_for_a_second`). The `stat` of a leader describes its
-//!   whole process, and is read each time.
+//!   whole process, and is read each time that the process ran.
+//! - Where that is not certain of all, the `stat` of one that rests is read, once it has rested for a second after an
+//!   eighth of that time, at most a second (`what_has_slept_for_long_is_looked_at_seldom`).
 //! - A thread that was ready and has not run since is still ready: to sleep, stop or end it would have had to run
 //!   (`a_ready_thread_that_has_not_run_since_is_still_ready`).
+//!
+//! Of a process none of whose threads has run since the last round ([`Clocks`]) no file is read
+//! (`of_a_process_that_did_not_run_no_file_is_read`).
 //!
 //! One exception is wanted: after an exec by a thread that is not the leader, the leader's open files show that
 //! thread, with the leader's start time.
@@ -31,6 +36,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use symbiont_machine::RunState;
 
+use super::clocks::Clocks;
 use super::running::Running;
 use super::scan::{Proc, read_stat};
 use super::stat::{SchedStat, Stat, parse_schedstat};
@@ -46,6 +52,8 @@ const EACH: u64 = 2;
 const BRIEF: Duration = Duration::from_millis(1);
 /// For how long it may do so.
 const LATE: Duration = Duration::from_secs(1);
+/// It is looked at so many times in the time for which it rests.
+const SELDOM: u32 = 8;
 
 /// Where running times come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +104,10 @@ struct Entry {
     last: (Stat, SchedStat),
     /// When `last` was read.
     at: Instant,
+    /// Its times at the last look.
+    times: SchedStat,
+    /// When it was last seen to be awake, or to have run more than briefly.
+    awake: Instant,
 }
 
 impl Entry {
@@ -108,10 +120,28 @@ impl Entry {
     /// Has it hardly run since, if these are its times now?
     fn rests(&self, times: &SchedStat, now: Instant) -> bool {
         let (stat, before) = &self.last;
-        let busy = |times: &SchedStat| times.run_time.saturating_add(times.wait_time);
-        let hardly =
-            busy(times).saturating_sub(busy(before)) < BRIEF && now.duration_since(self.at) < LATE;
+        let hardly = self.is_brief(times) && now.duration_since(self.at) < LATE;
         stat.state == Some(RunState::Sleeping) && (times == before || hardly)
+    }
+
+    /// Has it run and waited only briefly since its `stat` was read, if these are its times now?
+    fn is_brief(&self, times: &SchedStat) -> bool {
+        let busy = |times: &SchedStat| times.run_time.saturating_add(times.wait_time);
+        busy(times).saturating_sub(busy(&self.last.1)) < BRIEF
+    }
+
+    /// Is it time to see whether it is ready by now, if it rests?
+    fn is_due(&self, now: Instant) -> bool {
+        let rested = now.duration_since(self.awake);
+        rested < LATE || now.duration_since(self.at) >= (rested / SELDOM).min(LATE)
+    }
+
+    /// Notes what was just read.
+    fn note(&mut self, stat: Stat, times: SchedStat, now: Instant) {
+        if stat.state != Some(RunState::Sleeping) || !self.is_brief(&times) {
+            self.awake = now;
+        }
+        (self.last, self.at, self.times) = ((stat, times), now, times);
     }
 }
 
@@ -126,6 +156,7 @@ struct Pair {
 pub(crate) struct Files {
     times: Times,
     running: Option<Running>,
+    clocks: Option<Clocks>,
     /// Most threads whose files are kept open; none: as the bound allows.
     most: Option<usize>,
     kept: usize,
@@ -143,8 +174,9 @@ impl Files {
             Times::SchedStat => Running::open(proc),
             Times::Ticks { .. } => None,
         };
-        let (entries, kept) = (HashMap::new(), 0);
-        Self { times, running, most, kept, entries, round: 0, now: Instant::now(), opened: 0 }
+        let clocks = running.as_ref().and_then(|_| Clocks::open(proc));
+        let (entries, kept, now) = (HashMap::new(), 0, Instant::now());
+        Self { times, running, clocks, most, kept, entries, round: 0, now, opened: 0 }
     }
 
     /// Where running times come from.
@@ -205,6 +237,9 @@ impl Files {
     /// Closes the files of threads that were not read in this round.
     pub fn end(&mut self) {
         let (round, kept) = (self.round, &mut self.kept);
+        if let Some(clocks) = &mut self.clocks {
+            clocks.end(round);
+        }
         self.entries.retain(|_, entry| {
             let stays = entry.round == round;
             *kept -= usize::from(!stays && entry.kept.is_some());
@@ -217,6 +252,11 @@ impl Files {
 
     /// Reads a thread's files, but not its `stat` where its times say enough.
     pub fn look(&mut self, proc: &Proc, live: &Live) -> Reading {
+        let stood = |clocks: &mut Clocks| clocks.stood(live.process, self.round);
+        let known = self.clocks.as_mut().is_some_and(stood).then(|| self.as_before(live));
+        if let Some(reading) = known.flatten() {
+            return reading;
+        }
         if self.running.is_none() || live.process == live.thread {
             return self.read(proc, live);
         }
@@ -226,7 +266,7 @@ impl Files {
         let file = file.filter(|_| asked.contains(&entry.last.0.state));
         match file.map(|file| read_schedstat(file.as_fd())) {
             Some(Ok(times)) if entry.rests(&times, self.now) => {
-                entry.round = self.round;
+                (entry.round, entry.times) = (self.round, times);
                 Reading::Resting(entry.last.0, times)
             }
             Some(Ok(times)) if entry.is_ready_still(&times) => {
@@ -239,8 +279,36 @@ impl Files {
         }
     }
 
+    /// What a thread does that has not run since the last round, where that is certain.
+    fn as_before(&mut self, live: &Live) -> Option<Reading> {
+        let entry = self.entries.get_mut(&live.serial)?;
+        let times = entry.times;
+        let reading = match entry.last.0 {
+            _ if entry.round + 1 != self.round => return None,
+            stat if entry.rests(&times, self.now) => Reading::Resting(stat, times),
+            stat if entry.is_ready_still(&times) => Reading::There(stat, times),
+            _ => return None,
+        };
+        entry.round = self.round;
+        Some(reading)
+    }
+
+    /// Sees whether a resting thread is ready by now, if it was not looked at for some time.
+    pub fn see_resting(
+        &mut self,
+        proc: &Proc,
+        live: &Live,
+        stat: Stat,
+        times: SchedStat,
+    ) -> Reading {
+        match self.entries.get(&live.serial) {
+            Some(entry) if !entry.is_due(self.now) => Reading::There(stat, times),
+            _ => self.read_state(proc, live, times),
+        }
+    }
+
     /// Reads what a thread does whose times were read just now.
-    pub fn read_state(&mut self, proc: &Proc, live: &Live, times: SchedStat) -> Reading {
+    fn read_state(&mut self, proc: &Proc, live: &Live, times: SchedStat) -> Reading {
         let entry = self.entries.get_mut(&live.serial);
         let state = entry.and_then(|entry| {
             let stat = read_stat(entry.kept.as_ref()?.stat.as_fd()).ok()?;
@@ -249,7 +317,7 @@ impl Files {
         match state {
             Some((entry, stat)) if entry.born == stat.born => {
                 entry.round = self.round;
-                (entry.last, entry.at) = ((stat, times), self.now);
+                entry.note(stat, times, self.now);
                 Reading::There(stat, times)
             }
             // Reading both reports what is wrong.
@@ -277,7 +345,7 @@ impl Files {
                 return Reading::Gone;
             }
             entry.round = self.round;
-            (entry.last, entry.at) = ((stat, times), self.now);
+            entry.note(stat, times, self.now);
             self.opened += usize::from(pair.is_some());
         } else {
             // The number may have passed on before the files were opened.
@@ -288,8 +356,9 @@ impl Files {
             }
             let kept = pair.filter(|_| self.kept < self.allowed());
             self.kept += usize::from(kept.is_some());
-            let (round, at) = (self.round, self.now);
-            let entry = Entry { born: stat.born, round, kept, last: (stat, times), at };
+            let (born, round, now) = (stat.born, self.round, self.now);
+            let last = (stat, times);
+            let entry = Entry { born, round, kept, last, at: now, times, awake: now };
             self.entries.insert(live.serial, entry);
             self.opened += 1;
         }
@@ -355,6 +424,76 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    fn entry_of(last: (Stat, SchedStat), at: Instant) -> Entry {
+        Entry { born: 99, round: 1, kept: None, last, at, times: last.1, awake: at }
+    }
+
+    #[test]
+    fn what_has_slept_for_long_is_looked_at_seldom() {
+        let stat = |state: &str| {
+            let line = format!("7 (x) {state} 1 7 7 0 -1 0 0 0 0 0 2 3 0 0 20 0 1 0 99 0 0");
+            parse_stat(line.as_bytes()).unwrap()
+        };
+        let (start, brief) = (Instant::now(), MS / 2);
+        let times = SchedStat { run_time: 70 * MS, ..SchedStat::default() };
+        let mut entry = entry_of((stat("R"), times), start);
+        let looks = |entry: &mut Entry, quanta: std::ops::Range<u32>| {
+            let mut looks = 0;
+            for now in quanta.map(|quantum| start + 100 * quantum * MS) {
+                if entry.is_due(now) {
+                    let times = SchedStat { run_time: entry.times.run_time + brief, ..times };
+                    entry.note(stat("S"), times, now);
+                    looks += 1;
+                }
+            }
+            looks
+        };
+        assert_eq!(looks(&mut entry, 1..10), 9, "within the first second each time");
+        assert_eq!(looks(&mut entry, 10..80), 14, "after an eighth of the time that it rests");
+        assert_eq!(looks(&mut entry, 80..180), 10, "then each second");
+        let ran = SchedStat { run_time: entry.times.run_time + 2 * MS, ..times };
+        entry.note(stat("S"), ran, start + 18_000 * MS);
+        assert_eq!(looks(&mut entry, 181..190), 9, "it ran");
+    }
+
+    #[test]
+    fn of_a_process_that_did_not_run_no_file_is_read() {
+        let proc = Proc::open("/proc".as_ref()).unwrap();
+        let mut files = Files::new(&proc, Times::find(&proc), None);
+        if files.clocks.is_none() {
+            return println!("skipped: the kernel does not account threads");
+        }
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let number = sleeper.id();
+        let live = Live {
+            program: symbiont_machine::ProgramId(1),
+            process: number,
+            thread: number,
+            process_born: None,
+            generation: 0,
+            serial: 1,
+            ages: crate::observe::tree::Ages::default(),
+        };
+        let timeouts = Instant::now() + Duration::from_secs(30);
+        let mut look = |files: &mut Files| {
+            files.begin();
+            let reading = files.look(&proc, &live);
+            files.end();
+            std::thread::sleep(20 * MS);
+            reading
+        };
+        // A leader rests only where its process stood.
+        while !matches!(look(&mut files), Reading::Resting(..)) && Instant::now() < timeouts {}
+        for entry in files.entries.values_mut() {
+            entry.kept = None;
+        }
+        assert!(matches!(look(&mut files), Reading::Resting(..)), "no file is there to be read");
+        assert_eq!(files.opened, 0);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        assert_eq!(look(&mut files), Reading::Gone);
+    }
+
     #[test]
     fn files_are_kept_open_within_their_bound() {
         let threads = [0, 64, 1024, 16_384, 20_000, u64::MAX].map(kept_within);
@@ -366,7 +505,7 @@ mod tests {
         let entry = |state: &str, last| {
             let line = format!("7 (x) {state} 1 7 7 0 -1 0 0 0 0 0 2 3 0 0 20 0 1 0 99 0 0");
             let last = (parse_stat(line.as_bytes()).unwrap(), last);
-            Entry { born: 99, round: 1, kept: None, last, at: Instant::now() }
+            entry_of(last, Instant::now())
         };
         let last = SchedStat { run_time: 70 * MS, wait_time: 5 * MS, switches: 9 };
         assert!(entry("R", last).is_ready_still(&last));
@@ -391,7 +530,7 @@ mod tests {
         let last = SchedStat { run_time: 70 * MS, wait_time: 5 * MS, switches: 9 };
         let rests = |state: &str, run_time: Duration, wait_time: Duration, later: Duration| {
             let stat = parse_stat(line(state).as_bytes()).unwrap();
-            let entry = Entry { born: 99, round: 1, kept: None, last: (stat, last), at };
+            let entry = entry_of((stat, last), at);
             let switches = last.switches + u64::from(!(run_time + wait_time).is_zero());
             let now = SchedStat {
                 run_time: last.run_time + run_time,

@@ -89,7 +89,7 @@ impl Round {
         self.note(live, reading);
     }
 
-    /// Reads those that rest again, unless it is certain that they slept at a moment of
+    /// Looks again at those that rest, unless it is certain that they slept at a moment of
     /// this round.
     pub fn settle_resting(&mut self, files: &mut Files, proc: &Proc) {
         if self.resting.is_empty() {
@@ -100,8 +100,8 @@ impl Round {
             self.there.append(&mut self.resting);
             return;
         }
-        for (live, _, times) in std::mem::take(&mut self.resting) {
-            let reading = files.read_state(proc, &live, times);
+        for (live, stat, times) in std::mem::take(&mut self.resting) {
+            let reading = files.see_resting(proc, &live, stat, times);
             self.note(&live, reading);
         }
     }

@@ -52,6 +52,16 @@ impl Proc {
         openat(&self.root, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
     }
 
+    /// Do its numbers mean the processes that they mean to this one?
+    pub fn is_of_own_namespace(&self) -> bool {
+        let status = self.file("self/status").map(std::fs::File::from);
+        let text =
+            status.ok().and_then(|file| std::io::read_to_string(file).ok()).unwrap_or_default();
+        // The reader's number in the folder's namespace and in each one below it, down to its own.
+        let numbers = text.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        numbers.is_some_and(|numbers| numbers.trim() == std::process::id().to_string())
+    }
+
     /// The `stat` of a process; none if it is gone.
     pub fn stat(&self, process: u32) -> Option<Stat> {
         let file = self.file(&format!("{process}/stat")).ok()?;

@@ -1,8 +1,10 @@
 //! System calls that rustix does not wrap.
 #![expect(
     unsafe_code,
-    reason = "recvmmsg, sched_setscheduler and sched_setattr have no safe wrapper"
+    reason = "recvmmsg, sched_setscheduler, sched_setattr and clocks of other processes have no safe wrapper"
 )]
+
+use std::time::Duration;
 
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
@@ -108,6 +110,30 @@ pub(crate) fn run_in_short_slices() -> Result<(), Errno> {
         libc::syscall(libc::SYS_sched_setattr, this_thread, &raw const attributes, flags)
     };
     if done == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// The clock of the time that all threads of a process ran, also those that ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProcessClock(libc::clockid_t);
+
+impl ProcessClock {
+    /// None where there is no such process.
+    pub fn of(process: u32) -> Option<Self> {
+        let mut clock = 0;
+        let process = libc::pid_t::try_from(process).ok()?;
+        // SAFETY: a clock's number is written behind the pointer, which lives until the call returns.
+        let failed = unsafe { libc::clock_getcpuclockid(process, &raw mut clock) };
+        (failed == 0).then_some(Self(clock))
+    }
+
+    /// None if the process is gone.
+    pub fn read(self) -> Option<Duration> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a time is written behind the pointer, which lives until the call returns.
+        let done = unsafe { libc::clock_gettime(self.0, &raw mut time) };
+        let seconds = u64::try_from(time.tv_sec).ok().filter(|_| done == 0)?;
+        Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
+    }
 }
 
 fn last_error() -> Errno {
