@@ -1,7 +1,7 @@
 //! `symbiont attach`, `detach` and `reload`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::{fs, io};
 
@@ -15,6 +15,7 @@ use symbiont_wire::{Attached, Failure, Released, Reloaded, Request};
 
 use crate::args::{Attach, Detach, Processes, Reload};
 use crate::client::connect;
+use crate::top::clean::clean;
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 /// Hierarchies below it where there are several, in the order in which rules look for the path of a process; then
@@ -25,31 +26,30 @@ const HIERARCHIES: [&str; 6] = ["unified", "systemd", "cpu", "cpu,cpuacct", "cpu
 pub fn attach(args: &Attach) -> anyhow::Result<()> {
     let mut client = connect(&args.state)?;
     let containers = in_containers(&args.processes, args.config.as_deref())?;
-    let pids = pids(&args.processes, &containers)?;
-    let name = match &args.name {
-        Some(name) => name.clone(),
-        None => default_name(&args.processes, &containers, &pids),
-    };
-    let held = hold(&pids)?;
-    let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
+    let name = args.name.clone().or_else(|| name_of(&args.processes, &containers));
+    let held = hold(&pids(&args.processes, &containers)?, &args.processes.pids)?;
     let class = args.class.map(|class| class.to_string());
-    let done: Attached = client.call(Request::Attach { name: name.clone(), class }, &fds)?;
+    let name = name.unwrap_or_default();
+    let done: Attached = client.call(Request::Attach { name, class }, &held.descriptors())?;
     let processes = counted(done.processes, "process");
     let threads = counted(done.threads, "thread");
-    say!("{}: {processes} with {threads} managed", crate::top::clean::clean(&name));
-    for note in done.notes {
-        say!("  note: {note}");
-    }
+    say!("{}: {processes} with {threads} managed", clean(&done.name));
+    say_notes(held.missing.iter().chain(&done.notes));
     Ok(())
+}
+
+fn say_notes<'a>(notes: impl Iterator<Item = &'a String>) {
+    for note in notes {
+        say!("  note: {}", clean(note));
+    }
 }
 
 /// Has the daemon release programs.
 pub fn detach(args: &Detach) -> anyhow::Result<()> {
     let mut client = connect(&args.state)?;
     let containers = in_containers(&args.processes, args.config.as_deref())?;
-    let held = hold(&pids(&args.processes, &containers)?)?;
-    let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
-    let done: Released = match client.call(Request::Detach {}, &fds) {
+    let held = hold(&pids(&args.processes, &containers)?, &args.processes.pids)?;
+    let done: Released = match client.call(Request::Detach {}, &held.descriptors()) {
         Err(ClientError::Failure(Failure::NotManaged { .. })) if !containers.is_empty() => {
             let names: Vec<&str> = containers.iter().map(|of| of.name.as_str()).collect();
             bail!("nothing in {} is managed, or you may not see it", names.join(", "));
@@ -58,6 +58,7 @@ pub fn detach(args: &Detach) -> anyhow::Result<()> {
     };
     let processes = counted(done.processes, "process");
     say!("released {processes}; restored {}", counted(done.restored, "thread"));
+    say_notes(held.missing.iter().chain(&done.notes));
     for failed in &done.failed {
         say!("  not restored: {failed}");
     }
@@ -78,16 +79,43 @@ pub fn reload(args: &Reload) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes hold of processes, so that their numbers cannot come to mean others.
-fn hold(pids: &[u32]) -> anyhow::Result<Vec<OwnedFd>> {
-    let hold = |pid: &u32| {
+/// Processes whose numbers cannot come to mean others.
+#[derive(Debug, Default)]
+struct Held {
+    processes: Vec<OwnedFd>,
+    /// Those that were named and do not exist, in words.
+    missing: Vec<String>,
+}
+
+impl Held {
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.processes.iter().map(AsFd::as_fd).collect()
+    }
+}
+
+/// Takes hold of processes, of which one exists at least. Of those that were not named, some may have ended.
+fn hold(pids: &[u32], named: &[u32]) -> anyhow::Result<Held> {
+    let mut held = Held::default();
+    for pid in pids {
         let raw = i32::try_from(*pid).ok().and_then(Pid::from_raw);
-        let raw = raw.with_context(|| format!("no process has the number {pid}"))?;
-        pidfd_open(raw, PidfdFlags::empty()).with_context(|| {
-            format!("there is no process {pid} (a thread must be named by its process)")
-        })
-    };
-    pids.iter().map(hold).collect()
+        let opened = raw.ok_or(Errno::SRCH).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
+        match opened {
+            Ok(process) => held.processes.push(process),
+            Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) if named.contains(pid) => {
+                let why = "a thread must be named by its process";
+                held.missing.push(format!("there is no process {pid} ({why})"));
+            }
+            Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot take hold of process {pid}"));
+            }
+        }
+    }
+    match (held.processes.is_empty(), &held.missing[..]) {
+        (true, []) => bail!("all processes in it have ended"),
+        (true, missing) => bail!("{}", missing.join("; ")),
+        (false, _) => Ok(held),
+    }
 }
 
 fn pids(asked: &Processes, containers: &[FoundContainer]) -> anyhow::Result<Vec<u32>> {
@@ -142,24 +170,11 @@ fn parent(pid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
 }
 
-/// What to call the program: the unit, the cgroup, the container, the patterns of several, or the first process and
-/// how many more there are.
-fn default_name(asked: &Processes, containers: &[FoundContainer], pids: &[u32]) -> String {
+/// What to call the program: the unit, the cgroup, the container, or the patterns of several. Where processes are named
+/// by their numbers, symbiontd calls it by those that it takes in.
+fn name_of(asked: &Processes, containers: &[FoundContainer]) -> Option<String> {
     let given = asked.unit.clone().or_else(|| asked.cgroup.clone());
-    let given = given.or_else(|| name_of_containers(asked, containers));
-    given.unwrap_or_else(|| {
-        let first = pids.first().copied().unwrap_or_default();
-        let name = fs::read(format!("/proc/{first}/comm")).unwrap_or_default();
-        let name = String::from_utf8_lossy(&name);
-        let name = match name.trim_end() {
-            "" => format!("process {first}"),
-            name => name.to_owned(),
-        };
-        match pids.len() {
-            0 | 1 => name,
-            count => format!("{name} and {} more", count - 1),
-        }
-    })
+    given.or_else(|| name_of_containers(asked, containers))
 }
 
 /// The container that is asked for, or the patterns of several.
@@ -216,19 +231,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_of_several_processes_is_called_by_the_first_and_their_number() {
-        let nothing = Processes::default();
-        let own = std::process::id();
-        let one = default_name(&nothing, &[], &[own]);
-        assert!(!one.is_empty() && !one.ends_with(" more"), "{one}");
-        assert_eq!(default_name(&nothing, &[], &[own, 1, 2]), format!("{one} and 2 more"));
+    fn a_program_is_called_as_it_was_asked_for() {
+        assert_eq!(name_of(&Processes::default(), &[]), None);
         let unit = Processes { unit: Some("nginx.service".to_owned()), ..Processes::default() };
-        assert_eq!(default_name(&unit, &[], &[own, 1]), "nginx.service");
+        assert_eq!(name_of(&unit, &[]).unwrap(), "nginx.service");
         let pod = Processes { pod: Some("shop/web-*".to_owned()), ..Processes::default() };
         let found = ["shop/web-0/nginx", "shop/web-1/nginx"]
-            .map(|name| FoundContainer { name: name.to_owned(), processes: vec![own] });
-        assert_eq!(default_name(&pod, &found, &[own]), "shop/web-*");
-        assert_eq!(default_name(&pod, &found[..1], &[own]), "shop/web-0/nginx");
+            .map(|name| FoundContainer { name: name.to_owned(), processes: vec![1] });
+        assert_eq!(name_of(&pod, &found).unwrap(), "shop/web-*");
+        assert_eq!(name_of(&pod, &found[..1]).unwrap(), "shop/web-0/nginx");
+    }
+
+    #[test]
+    fn processes_that_do_not_exist_are_named_next_to_those_that_do() {
+        let own = std::process::id();
+        let named = [own, u32::MAX, 0];
+        let held = hold(&[own, u32::MAX], &named).unwrap();
+        assert_eq!((held.processes.len(), held.missing.len()), (1, 1));
+        assert!(held.missing[0].starts_with("there is no process 4294967295"), "{held:?}");
+        let held = hold(&[own, u32::MAX - 1], &named).unwrap();
+        assert!(held.missing.is_empty(), "it was found, and has ended: {held:?}");
+        assert!(hold(&[u32::MAX - 1], &named).unwrap_err().to_string().contains("have ended"));
+        let none = hold(&[u32::MAX, 0], &named).unwrap_err().to_string();
+        assert!(none.contains("no process 4294967295") && none.contains("no process 0 "), "{none}");
     }
 
     #[test]

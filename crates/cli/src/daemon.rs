@@ -127,7 +127,14 @@ fn catalogue(config: &Config) -> anyhow::Result<Option<symbiont_counters::catalo
 
 fn log(line: &str) {
     // Where standard error is closed there is no log.
-    let _ = writeln!(std::io::stderr(), "symbiontd: {}", crate::top::clean::clean(line));
+    let _ = writeln!(std::io::stderr(), "symbiontd: {}", in_a_line(line));
+}
+
+/// A message of several lines as one of the log, without the marks below what it quotes.
+fn in_a_line(message: &str) -> String {
+    let says = |line: &&str| !line.chars().all(|c| matches!(c, ' ' | '|' | '^'));
+    let lines: Vec<&str> = message.lines().map(str::trim).filter(says).collect();
+    crate::top::clean::clean(&lines.join("; "))
 }
 
 /// Notifies the service manager, where there is one.
@@ -155,6 +162,16 @@ mod tests {
         let set: Vec<String> =
             config.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
         Ok((config.policy, set.join(" ")))
+    }
+
+    #[test]
+    fn a_message_of_several_lines_is_one_of_the_log() {
+        let message = "rules in a.toml are not applied: line 3, column 1: unknown key `clas`\n  |\n\
+                       3 | clas = \"\u{7}batch\"\n  | ^^^^";
+        let line = "rules in a.toml are not applied: line 3, column 1: unknown key `clas`; \
+                    3 | clas = \"?batch\"";
+        assert_eq!(in_a_line(message), line);
+        assert_eq!(in_a_line("ended"), "ended");
     }
 
     #[test]

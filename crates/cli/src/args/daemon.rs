@@ -71,7 +71,7 @@ Examples:
 pub struct Attach {
     #[command(flatten)]
     pub processes: Processes,
-    /// Name that `status` shows [default: the first process's, and how many more there are]
+    /// Name that `status` shows [default: the names of its processes]
     #[arg(long, value_name = "NAME", value_parser = program_name)]
     pub name: Option<String>,
     /// What they are run for: latency, batch, normal, or alone for measuring [default: normal]
@@ -142,7 +142,8 @@ pub struct Processes {
 
 /// A pod, as rules name it.
 fn pod(text: &str) -> Result<String, &'static str> {
-    text.contains('/').then(|| text.to_owned()).ok_or("a pod is written as NAMESPACE/NAME")
+    let can_be = symbiont_daemon::can_be_a_pod(text);
+    can_be.then(|| text.to_owned()).ok_or("a pod is written as NAMESPACE/NAME")
 }
 
 /// Show what the daemon manages

@@ -49,6 +49,7 @@ mod tests {
             id: "0123456789abcdef".to_owned(),
             runtime: "containerd".to_owned(),
             qos: some("burstable"),
+            ..Container::default()
         };
         let named = |name: &str| ProgramStatus {
             name: name.to_owned(),

@@ -206,6 +206,7 @@ mod tests {
                     id: "0123456789abcdef".into(),
                     runtime: "containerd".into(),
                     qos: Some("burstable".into()),
+                    ..Container::default()
                 }),
                 reason: "asleep".into(),
                 throttled: Some(Throttled {

@@ -28,6 +28,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_tree_of_processes_is_attached_by_its_first", tree),
         trial("a_program_can_be_attached_again_after_it_was_detached", again),
         trial("of_several_processes_those_are_attached_that_are_not_managed", several),
+        trial("those_that_exist_are_attached_and_detached_and_named", not_all),
         trial("what_a_detached_shell_runs_is_managed_anew", detached_shell),
         trial("threads_of_the_kernel_and_the_daemon_are_refused", not_programs),
         trial("a_process_that_does_not_exist_is_refused", missing),
@@ -175,6 +176,39 @@ fn several() {
     assert!(done.status.success(), "{}", stderr(&done));
     assert!(service.programs().is_empty());
     for program in [first, second, third] {
+        program.kill_all();
+    }
+}
+
+fn not_all() {
+    let service = Service::start("stay");
+    let busy = start(&service, Command::new("sh").args(["-c", BUSY]));
+    let sleeps = start(&service, Command::new("sleep").arg("1000"));
+    let [one, two] = [&busy, &sleeps].map(|of| of.id().to_string());
+    wait_until("they are what they will be", || {
+        let name = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name(&two).is_ok_and(|name| name == "sleep\n")
+    });
+    let missing = "note: there is no process 4194303";
+    let said = |words: &[&str], shown: &[&str]| {
+        let done = service.client(words);
+        assert!(done.status.success(), "{words:?}: {}", stderr(&done));
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(shown.iter().all(|part| text.contains(part)), "{words:?}: {text}");
+    };
+    said(&["attach", "--pid", &one, "--pid", "4194303"], &["sh: 1 process", missing]);
+    said(&["attach", "--pid", &one, "--pid", &two], &["sleep: 1 process", "sh is managed already"]);
+    said(&["detach", "--pid", &two], &["released 1 process"]);
+    let unmanaged = format!("note: process {two} was not managed");
+    said(
+        &["detach", "--pid", &one, "--pid", &two, "--pid", "4194303"],
+        &["released 1 process", &unmanaged, missing],
+    );
+    assert!(service.programs().is_empty());
+    said(&["attach", "--pid", &one, "--pid", &two], &["2 processes"]);
+    let name = service.programs()[0]["name"].as_str().unwrap().to_owned();
+    assert!(["sh, sleep", "sleep, sh"].contains(&name.as_str()), "{name}");
+    for program in [busy, sleeps] {
         program.kill_all();
     }
 }

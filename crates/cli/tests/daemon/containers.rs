@@ -16,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_program_in_a_container_is_named_by_it", named),
         trial("an_annotation_that_decides_is_named_in_the_log", annotated),
+        trial("what_is_new_in_a_detached_container_is_not_managed", detached),
         trial("priorities_that_do_not_act_between_cgroups_are_not_tried", priorities),
     ]
 }
@@ -29,7 +30,7 @@ struct Pod {
     bundle: String,
     state: std::path::PathBuf,
     // The last to go.
-    _cgroup: Cgroup,
+    cgroup: Cgroup,
     _slice: Cgroup,
 }
 
@@ -69,7 +70,7 @@ impl Pod {
         let bundle = bundle.to_string();
         let state = state.join("config.json");
         fs::write(&state, &bundle).unwrap();
-        Some(Self { service, program, scope, path, bundle, state, _cgroup: cgroup, _slice: below })
+        Some(Self { service, program, scope, path, bundle, state, cgroup, _slice: below })
     }
 
     /// Its container has this name from now on.
@@ -116,7 +117,10 @@ fn named() {
         "namespace": "shop", "pod": "web-0", "container": "nginx", "image": "nginx:1",
         "id": format!("{:064x}", service.id()), "runtime": "containerd", "qos": "burstable",
     });
-    assert_eq!(service.programs()[0]["container"], container);
+    let mut shown = service.programs()[0]["container"].clone();
+    let labels = shown.as_object_mut().unwrap().remove("labels").unwrap();
+    assert_eq!(shown, container);
+    assert_eq!(labels["symbiont.dev/class"], "batch");
     let words = format!("{NAME} (image nginx:1, containerd 000000000000, burstable)");
     let status = pod.said(&["status"]);
     assert!(status.contains(&format!("sh, in {words}")), "{status}");
@@ -143,6 +147,29 @@ fn annotated() {
     let log = pod.service.log();
     let line = format!("class batch, by annotations of {NAME}");
     assert!(log.contains(&line) && !log.contains("a rule"), "{log}");
+    pod.program.kill_all();
+}
+
+/// A container whose processes come and go.
+fn detached() {
+    let Some(pod) = Pod::new(true) else { return skip("no container can be imitated here") };
+    let service = &pod.service;
+    wait_until("it is managed", || service.programs().len() == 1);
+    let config = service.config().display().to_string();
+    pod.said(&["detach", "--pod", "shop/web-0", "--config", &config]);
+    let new = service.place.start(std::process::Command::new("sh").args(["-c", BUSY]));
+    assert!(pod.cgroup.add(new.id()));
+    let seconds = format!("{}.25", service.id());
+    let rule = format!("[[rule]]\ncommand = \"sleep {seconds}\"\nmanage = true\n");
+    fs::write(service.place.path("rules.d/50-test.toml"), rule).unwrap();
+    let elsewhere = service.place.start(std::process::Command::new("sleep").arg(&seconds));
+    pod.said(&["reload"]);
+    wait_until("what came later elsewhere is managed", || !service.programs().is_empty());
+    let programs = service.programs();
+    assert_eq!((programs.len(), &programs[0]["name"]), (1, &"sleep".into()), "{}", service.log());
+    for program in [new, elsewhere] {
+        program.kill_all();
+    }
     pod.program.kill_all();
 }
 

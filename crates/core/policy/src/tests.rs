@@ -208,6 +208,9 @@ fn every_signal_that_a_policy_asks_for_is_measured_in_the_views() {
 }
 
 proptest! {
+    // Each case asks all policies.
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     #[test]
     fn a_placement_names_each_thread_and_no_other(story in story()) {
         for (name, sample, placement) in decisions(&story) {

@@ -13,7 +13,8 @@
 //! - Looks become seldom (`looks_become_seldom`).
 //! - A program that was named after its cgroup is called by its container, and no other is
 //!   (`only_names_of_cgroups_are_replaced`).
-//! - What is sent is short and acts on no terminal (`what_is_sent_is_short_and_clean`).
+//! - What is sent is short and acts on no terminal (`what_is_sent_is_short_and_clean`); labels, too, which fit into a
+//!   message (`labels_that_are_sent_are_few_and_short`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,6 +36,10 @@ const AGAIN: Duration = Duration::from_secs(1);
 const SELDOM: Duration = Duration::from_secs(64);
 /// Characters of a name that is sent.
 const MOST_NAME: usize = 256;
+/// Labels that are sent.
+const MOST_LABELS: usize = 32;
+/// Characters of a key, and of a value, that are sent.
+const MOST_LABEL: usize = 128;
 /// From this length on a word is an id rather than a name.
 const ID: usize = 32;
 
@@ -122,7 +127,16 @@ pub fn to_wire(of: &Identity) -> Container {
         id: cleaned(&of.id),
         runtime: of.runtime.name().to_owned(),
         qos: of.qos.map(Qos::name).map(str::to_owned),
+        labels: BTreeMap::new(),
     }
+}
+
+/// What rules by `label` look at, as it is sent to clients: labels first, then annotations of other keys.
+pub fn labels_to_wire(of: &Identity) -> BTreeMap<String, String> {
+    let is_other = |(key, _): &(&str, &str)| of.labels.get(key).is_none();
+    let all = of.labels.iter().chain(of.annotations.iter().filter(is_other));
+    let cut = |text: &str| cleaned(text).chars().take(MOST_LABEL).collect::<String>();
+    all.take(MOST_LABELS).map(|(key, value)| (cut(key), cut(value))).collect()
 }
 
 fn cleaned(name: &str) -> String {
@@ -178,6 +192,28 @@ mod tests {
         assert!(image.starts_with("?[2Jä") && image.chars().count() == MOST_NAME);
         assert_eq!((sent.id.as_str(), sent.runtime.as_str()), (ID, "containerd"));
         assert_eq!((sent.qos.as_deref(), sent.pod.as_deref()), (Some("burstable"), Some("web-0")));
+    }
+
+    #[test]
+    fn labels_that_are_sent_are_few_and_short() {
+        let many: BTreeMap<String, String> =
+            (0..100).map(|at| (format!("{at:03}\u{1b}"), "\u{1f600}".repeat(1000))).collect();
+        let labels = |labels: serde_json::Value| serde_json::from_value(labels).unwrap();
+        let of = Identity {
+            labels: labels(serde_json::json!({ "app": "web" })),
+            annotations: labels(serde_json::json!({ "app": "other", "tier": "back" })),
+            ..identity()
+        };
+        let sent = |of: &Identity| labels_to_wire(of).into_iter().collect::<Vec<_>>();
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(sent(&of), [pair("app", "web"), pair("tier", "back")], "as rules see them");
+        let of = Identity { annotations: labels(serde_json::json!(many)), ..of };
+        let all = sent(&of);
+        assert_eq!(all.len(), MOST_LABELS);
+        assert!(all.contains(&pair("app", "web")), "labels come first: {all:?}");
+        assert!(all.contains(&pair("000?", &"\u{1f600}".repeat(MOST_LABEL))), "{all:?}");
+        let bytes = serde_json::to_vec(&all).unwrap().len();
+        assert!(bytes < symbiont_wire::MOST_BYTES / 2, "{bytes}");
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub use process::{OwnedProcess, ProcessError};
 pub use quiet::quiet_words;
 #[cfg(fuzzing)]
 pub use rules::fuzz as fuzz_rules;
-pub use rules::{ContainerPatterns, FoundContainer, PatternError, find_containers};
+pub use rules::{ContainerPatterns, FoundContainer, PatternError, can_be_a_pod, find_containers};
 pub use serve::{ChosenPolicy, Daemon, ServeError, serve};
 pub use service::Service;
 pub use throttles::{is_mostly_throttled, throttled_words};

@@ -22,11 +22,31 @@ pub struct RuledPrograms {
     rules: Rules,
     finder: Finder,
     programs: BTreeMap<ProgramId, Origin>,
-    /// Processes that are left alone: detached by a user, or refused.
-    left: BTreeSet<u32>,
+    /// Processes that are left alone, as they were refused.
+    refused: BTreeSet<u32>,
+    detached: Detached,
     looked: Option<Instant>,
     /// Was it said that a rule matches the daemon?
     warned: bool,
+}
+
+/// Processes that a user detached, with the group that rules put each in, once that is known: as long as one of them
+/// lives, what comes new to the group is detached, too.
+#[derive(Debug, Default)]
+struct Detached(BTreeMap<u32, Option<String>>);
+
+impl Detached {
+    fn note_groups(&mut self, found: &[Found]) {
+        for Found { process, group, .. } in found {
+            if let Some(known) = self.0.get_mut(process) {
+                known.clone_from(group);
+            }
+        }
+    }
+
+    fn has_group(&self, group: &str) -> bool {
+        self.0.values().flatten().any(|known| known == group)
+    }
 }
 
 /// What went wrong as rules were read.
@@ -50,8 +70,9 @@ impl RuledPrograms {
     /// By these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
-        let (programs, left) = Default::default();
-        Self { rules, finder: Finder::new(), programs, left, looked: None, warned: false }
+        let (programs, refused, detached) = Default::default();
+        let finder = Finder::new();
+        Self { rules, finder, programs, refused, detached, looked: None, warned: false }
     }
 
     /// What the configuration says about containers.
@@ -63,7 +84,11 @@ impl RuledPrograms {
 
     /// A user does not want these managed, whatever a rule says.
     pub fn leave(&mut self, processes: impl IntoIterator<Item = u32>) {
-        self.left.extend(processes);
+        for process in processes {
+            // Its group is to be known before anything new in it is found.
+            self.finder.judge_again(process);
+            self.detached.0.insert(process, None);
+        }
     }
 
     /// Reads the rules again. Programs that they no longer have managed, or in another class, are released; the next
@@ -118,7 +143,9 @@ impl RuledPrograms {
             let known = managed.machine().program_of(process);
             known.is_some_and(|id| !is_open(programs, id, process))
         });
-        self.left.retain(|process| scan.alive.contains(process));
+        self.refused.retain(|process| scan.alive.contains(process));
+        self.detached.0.retain(|process, _| scan.alive.contains(process));
+        self.detached.note_groups(&scan.found);
         self.programs.retain(|id, _| service.programs.get(*id).is_some());
         if let (Some(by), false) = (scan.own.first(), self.warned) {
             self.warned = true;
@@ -139,11 +166,11 @@ impl RuledPrograms {
                 }
                 continue;
             }
-            if self.left.contains(&found.process) {
+            if self.is_left_alone(&found) {
                 continue;
             }
             if let Err(why) = self.take_in(service, managed, &found) {
-                self.left.insert(found.process);
+                self.refused.insert(found.process);
                 let Found { name, process, verdict, .. } = found;
                 log.push(format!(
                     "{name} (process {process}) stays unmanaged: {why}; wanted by {}",
@@ -154,15 +181,27 @@ impl RuledPrograms {
         log
     }
 
+    /// The program of a group.
+    fn program_of(&self, group: Option<&String>) -> Option<ProgramId> {
+        let is_it = |origin: &Origin| group.is_some() && origin.group.as_ref() == group;
+        self.programs.iter().find(|(_, origin)| is_it(origin)).map(|(id, _)| *id)
+    }
+
+    fn is_left_alone(&self, found: &Found) -> bool {
+        let group = found.group.as_ref();
+        let is_detached = || group.is_some_and(|group| self.detached.has_group(group));
+        self.refused.contains(&found.process)
+            || self.detached.0.contains_key(&found.process)
+            || self.program_of(group).is_none() && is_detached()
+    }
+
     fn take_in(
         &mut self,
         service: &mut Service,
         managed: &mut MachineController,
         found: &Found,
     ) -> Result<(), String> {
-        let in_group = |origin: &&Origin| found.group.is_some() && origin.group == found.group;
-        let known = self.programs.iter().find(|(_, origin)| in_group(origin)).map(|(id, _)| *id);
-        if let Some(id) = known {
+        if let Some(id) = self.program_of(found.group.as_ref()) {
             let enrolled = managed.machine_mut().enrol_in(id, found.process);
             let (name, process) = (&found.name, found.process);
             if enrolled.is_ok() {

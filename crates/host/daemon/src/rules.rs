@@ -52,7 +52,7 @@ use annotations::Annotated;
 pub use finder::{Finder, Found};
 use matcher::Matcher;
 pub use members::{ContainerPatterns, FoundContainer, find_containers};
-pub use pattern::PatternError;
+pub use pattern::{PatternError, can_be_a_pod};
 pub use process::{Facts, Needs};
 use rule::Rule;
 

@@ -3,6 +3,7 @@
 mod answers;
 mod pods;
 mod room;
+mod running;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +17,8 @@ use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::LinuxMachine;
 use symbiont_linux::perf::processor_name;
 use symbiont_machine::{Class, ProgramId, UnknownClass};
-use symbiont_topology::counted;
 use symbiont_wire::{
-    Attached, Enrolled, Failure, INTERFACE, INTERFACE_NAME, Info, Released, Reply, Request,
-    SERVICE_NAME,
+    Enrolled, Failure, INTERFACE, INTERFACE_NAME, Info, Reply, Request, SERVICE_NAME,
 };
 
 use crate::contained::{Contained, name_in};
@@ -297,54 +296,6 @@ impl Service {
         Ok(Enrolled { program: id.0, notes })
     }
 
-    fn attach(
-        &mut self,
-        managed: &mut MachineController,
-        peer: Peer,
-        wanted: ProgramRequest<'_>,
-        descriptors: Vec<OwnedFd>,
-    ) -> Result<Attached, Failure> {
-        let (roots, mut notes) = self.unmanaged(managed, peer, processes(peer, descriptors)?)?;
-        let (id, more) = self.take_in(managed, peer, wanted, roots)?;
-        notes.extend(more);
-        let (processes, threads) = managed.machine().count(id);
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        Ok(Attached { program: id.0, processes: count(processes), threads: count(threads), notes })
-    }
-
-    /// Those of some processes that no program has, and notes on the others.
-    ///
-    /// # Errors
-    /// When all are managed already.
-    fn unmanaged(
-        &self,
-        managed: &MachineController,
-        peer: Peer,
-        processes: Vec<OwnedProcess>,
-    ) -> Result<(Vec<OwnedProcess>, Vec<String>), Failure> {
-        let program = |process: &OwnedProcess| {
-            self.programs.get(managed.machine().program_of(process.pid())?)
-        };
-        let (known, free): (Vec<_>, Vec<_>) =
-            processes.into_iter().partition(|process| program(process).is_some());
-        let whose = |process: &OwnedProcess| match program(process) {
-            Some(program) if peer.may_see(program.owner) => format!("{} is", program.name),
-            _ => format!("process {} is", process.pid()),
-        };
-        let named: BTreeSet<String> = known.iter().map(whose).collect();
-        let mut notes: Vec<String> = named
-            .into_iter()
-            .map(|it| format!("{it} managed already, and stays as it is"))
-            .collect();
-        match (free.is_empty(), notes.pop()) {
-            (true, Some(last)) => {
-                notes.push(format!("{last}: `symbiont detach` it first, to have it managed anew"));
-                Err(Failure::Refused { reason: notes.join("; ") })
-            }
-            (_, last) => Ok((free, notes.into_iter().chain(last).collect())),
-        }
-    }
-
     /// Enrols processes as one program; gives notes for the user. What another user runs among
     /// their descendants is not managed, unless root asks.
     pub fn take_in(
@@ -429,50 +380,6 @@ impl Service {
         self.contained.insert(id, container, Instant::now());
         Ok((id, notes))
     }
-
-    fn detach(
-        &mut self,
-        managed: &mut MachineController,
-        peer: Peer,
-        descriptors: Vec<OwnedFd>,
-    ) -> Result<Released, Failure> {
-        let processes = processes(peer, descriptors)?;
-        let program = |process: &OwnedProcess| {
-            let id = managed.machine().program_of(process.pid())?;
-            self.programs.get(id).filter(|program| peer.may_see(program.owner)).map(|_| id)
-        };
-        let ids: BTreeSet<ProgramId> = processes.iter().filter_map(program).collect();
-        if let (true, Some(first)) = (ids.is_empty(), processes.first()) {
-            return Err(not_managed(first.pid()));
-        }
-        let is_anothers = |id: &ProgramId| {
-            self.programs.get(*id).is_some_and(|program| program.enrolled_by != peer.uid)
-        };
-        for id in ids.iter().filter(|id| is_anothers(id)) {
-            // One may have become another user's since the last step.
-            for (process, owner) in owners(managed.machine().processes_of(*id)) {
-                peer.may_manage(process, owner)?;
-            }
-        }
-        let mut released = Released { processes: 0, restored: 0, failed: Vec::new() };
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        for id in ids {
-            let processes = managed.machine().processes_of(id);
-            released.processes += count(processes.len());
-            self.detached.extend(processes);
-            let report = managed.machine_mut().release_program(id);
-            released.restored += count(report.restored);
-            released.failed.extend(report.failed.iter().map(ToString::to_string));
-            let name = self.programs.get(id).map_or("", |program| program.name.as_str());
-            let (uid, restored) = (peer.uid, counted(report.restored, "thread"));
-            self.log.add(
-                Kind::Released,
-                format!("{name} is released, as user {uid} asks: {restored} restored"),
-            );
-            self.programs.remove(id);
-        }
-        Ok(released)
-    }
 }
 
 /// A request in words, for the log.
@@ -491,6 +398,17 @@ fn asked(request: &Request) -> String {
 
 /// The processes that the descriptors name, each of which the peer may manage.
 fn processes(peer: Peer, descriptors: Vec<OwnedFd>) -> Result<Vec<OwnedProcess>, Failure> {
+    each_process(peer, descriptors)?.into_iter().collect()
+}
+
+/// Each process that the descriptors name, if the peer may manage it.
+///
+/// # Errors
+/// When there is no descriptor.
+fn each_process(
+    peer: Peer,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Vec<Result<OwnedProcess, Failure>>, Failure> {
     if descriptors.is_empty() {
         let reason = "a pidfd must come with this call, as SCM_RIGHTS".to_owned();
         return Err(Failure::Protocol { reason });
@@ -504,7 +422,7 @@ fn processes(peer: Peer, descriptors: Vec<OwnedFd>) -> Result<Vec<OwnedProcess>,
         }
         Ok(process)
     });
-    named.collect()
+    Ok(named.collect())
 }
 
 /// Why a process is never managed.

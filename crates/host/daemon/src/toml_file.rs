@@ -7,11 +7,13 @@
 //!
 //! # Properties
 //! - Every mistake has its line, also one that is none of TOML (`a_mistake_is_shown_at_its_place`).
-//! - What is shown is short and has no control characters (`long_lines_and_control_characters_are_not_shown`).
+//! - What is shown is short, says where it was cut, and has no control characters
+//!   (`long_lines_and_control_characters_are_not_shown`).
 
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
+use toml::value::Datetime;
 
 /// Most characters of a line that are shown.
 const MOST_OF_LINE: usize = 120;
@@ -55,20 +57,27 @@ impl Mistake {
 
 /// A line, or what is around a column of a long one; and below it marks for some characters from that column.
 fn quote(line: &str, column: usize, marked: usize) -> [String; 2] {
-    let is_long = line.chars().count() > MOST_OF_LINE;
+    let length = line.chars().count();
+    let is_long = length > MOST_OF_LINE;
     let start = if is_long { column.saturating_sub(MOST_OF_LINE / 2) } else { 0 };
     let shown: String = line.chars().skip(start).take(MOST_OF_LINE).map(printable).collect();
     let before = column - start;
     let rest = shown.chars().count().saturating_sub(before);
     let marks = "^".repeat(marked.min(rest).max(1));
-    [shown, format!("{}{marks}", " ".repeat(before))]
+    let cut = |is_cut: bool| if is_cut { "…" } else { "" };
+    let [left, right] = [cut(start > 0), cut(start + MOST_OF_LINE < length)];
+    let indent = " ".repeat(before + left.chars().count());
+    [format!("{left}{shown}{right}"), format!("{indent}{marks}")]
 }
 
 /// What a text says.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Mistake> {
     let parsed = toml::Deserializer::parse(text)
         .map_err(|error| Mistake::of(&error, format!("this is no TOML: {}", error.message())))?;
-    T::deserialize(parsed).map_err(|error| Mistake::of(&error, in_words_of_toml(error.message())))
+    T::deserialize(parsed).map_err(|error| {
+        let value = error.span().and_then(|at| text.get(at)).unwrap_or_default();
+        Mistake::of(&error, in_words_of_toml(error.message(), value))
+    })
 }
 
 /// The text of a file.
@@ -95,19 +104,24 @@ fn place(text: &str, at: usize) -> (usize, usize) {
 /// A terminal obeys control characters.
 fn printable(character: char) -> char {
     match character {
-        '\t' => ' ',
+        '\t' | '\n' => ' ',
         _ if character.is_control() => '?',
         _ => character,
     }
 }
 
-/// A reason of serde's in the words that TOML has for the same things.
-fn in_words_of_toml(reason: &str) -> String {
+/// A reason of serde's for the refusal of a value in the words that TOML has for the same things.
+fn in_words_of_toml(reason: &str, value: &str) -> String {
     let of_a_value = ["invalid type: ", "invalid value: "];
     let found_and_expected =
         of_a_value.iter().find_map(|kind| reason.strip_prefix(kind)?.rsplit_once(", expected "));
     if let Some((found, expected)) = found_and_expected {
-        return format!("expected {}, found {}", word(expected), word(found));
+        let found = match word(found) {
+            // serde has no dates: they come as tables.
+            "a table" if value.parse::<Datetime>().is_ok() => "a date or time",
+            found => found,
+        };
+        return format!("expected {}, found {found}", word(expected));
     }
     let named = [("unknown field ", "unknown key "), ("unknown variant ", "unknown value ")];
     let renamed =
@@ -155,6 +169,13 @@ mod tests {
         let shown = Mistake::new(5000..5003, "c".repeat(5000)).show(&text);
         assert!(shown.chars().count() < 1000 && shown.contains("aaa?[31mbbb"), "{shown}");
         assert!(shown.contains("column 5001: ccc") && shown.ends_with(" ^^^"), "{shown}");
+        let [line, marks] = [1, 0].map(|from_end| shown.lines().nth_back(from_end).unwrap());
+        let (line, marks) = (line.split_once("| ").unwrap().1, marks.split_once("| ").unwrap().1);
+        assert!(line.starts_with("…aaa") && line.ends_with("bbb…"), "{line}");
+        assert_eq!(line.chars().position(|c| c == '?'), marks.chars().position(|c| c == '^'));
+        let [start, end] = [0..3, 10_000..10_001].map(|at| Mistake::new(at, "wrong").show(&text));
+        assert!(start.contains("| aaa") && start.contains("aaa…\n"), "{start}");
+        assert!(end.contains("| …bbb") && end.contains("bbb\n"), "{end}");
         assert!(Mistake::new(0..9999, "\u{7}").show("\t\u{7}").contains(": ?\n  |\n1 |  ?\n"));
     }
 
@@ -175,6 +196,10 @@ mod tests {
             ("list = [-1]", "expected a whole number that is not negative, found integer `-1`"),
             ("[list]\na = 1", "expected a list, found a table"),
             ("flag = [true]", "expected true or false, found a list"),
+            ("flag = 2026-11-30", "expected true or false, found a date or time"),
+            ("list = [07:32:00]", "negative, found a date or time"),
+            ("map.a = 1979-05-27T07:32:00Z", "expected a path in quotes, found a date or time"),
+            ("flag = {}", "expected true or false, found a table"),
             ("table = 2", "expected a table, found integer `2`"),
             ("map = \", expected \"", "expected a table, found string \", expected \""),
             ("map.a = 1", "expected a path in quotes, found integer `1`"),

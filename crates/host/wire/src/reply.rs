@@ -33,6 +33,9 @@ pub struct Enrolled {
 pub struct Attached {
     /// Number of the program, for as long as it is managed.
     pub program: u32,
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
     /// Processes that are managed now.
     pub processes: u32,
     /// Their threads.
@@ -50,6 +53,9 @@ pub struct Released {
     pub restored: u32,
     /// Threads that could not be restored, and why.
     pub failed: Vec<String>,
+    /// What was asked for and not released, and why.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// The configuration was read again.
@@ -186,6 +192,10 @@ pub struct Container {
     /// Class of service of its pod, as kubelet calls it: `guaranteed`, `burstable` or `besteffort`.
     #[serde(default)]
     pub qos: Option<String>,
+    /// What rules by `label` look at: its labels, then annotations of other keys, at most 32; of keys and values the
+    /// first 128 characters. Only `symbiont status` has them.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Container {

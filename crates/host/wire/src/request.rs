@@ -47,7 +47,7 @@ pub enum Request {
     /// Descriptors: a pidfd of each process.
     #[serde(rename = "io.symbiont.Manager.Attach")]
     Attach {
-        /// What people call the program.
+        /// What people call the program; empty: by the names of its processes.
         name: String,
         /// What the program is run for, by the class's name; none: nothing is said.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -67,6 +67,11 @@ impl Finder {
         self.seen.clear();
     }
 
+    /// Judges this process with the next scan.
+    pub fn judge_again(&mut self, process: u32) {
+        self.seen.remove(&process);
+    }
+
     /// Judges the processes that are new, and from time to time the others; those that are managed
     /// are not looked at.
     pub fn scan(

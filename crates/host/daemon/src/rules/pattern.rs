@@ -57,3 +57,14 @@ impl<'de> Deserialize<'de> for Pattern {
         String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
 }
+
+/// Can a pattern match `NAMESPACE/NAME`? Choices in braces and brackets are not looked into.
+#[must_use]
+pub fn can_be_a_pod(pattern: &str) -> bool {
+    let has_choices = pattern.contains(['{', '[', '\\']);
+    match pattern.split_once('/') {
+        None => false,
+        Some(_) if has_choices => true,
+        Some((namespace, name)) => !namespace.is_empty() && !name.is_empty() && !name.contains('/'),
+    }
+}

@@ -173,6 +173,15 @@ fn what_says_nothing_is_refused_with_what_to_say() {
             "line 3, column 10: `manage = false` says nothing; to leave programs to the OS, use \
              `ignore = true`",
         ),
+        (
+            "manage = false\nclass = \"batch\"",
+            "line 3, column 10: `manage = false` and `class` exclude each other; to leave programs \
+             to the OS, use `ignore = true`",
+        ),
+        (
+            "alone = true\nmanage = false",
+            "line 4, column 10: `manage = false` and `alone` exclude each other; ",
+        ),
         ("ignore = false", "line 3, column 10: `ignore = false` says nothing; a rule says one of"),
         ("alone = false", "line 3, column 9: `alone = false` says nothing; a rule says one of"),
     ] {
@@ -237,6 +246,24 @@ fn empty_and_overlong_patterns_are_refused() {
     for (pod, container) in [(Some(""), None), (None, Some(""))] {
         let error = ContainerPatterns::new(pod, container).unwrap_err().to_string();
         assert!(error.contains("an empty pattern"), "{error}");
+    }
+}
+
+#[test]
+fn what_can_match_nothing_is_refused() {
+    let rule = |names: &str| format!("[[rule]]\n{names}\nmanage = true");
+    for pod in ["/web", "shop/", "/", "a/b/c", "*/*/web", "//"] {
+        let why = why(&rule(&format!("pod = \"{pod}\"")));
+        assert!(why.starts_with("line 2, column 7: a `pod` is written as NAMESPACE/NAME"), "{why}");
+    }
+    for pod in ["*/web", "shop/*", "{shop,test}/web", "{shop/a,test/b}", "shop/[a-c]", "*/*"] {
+        assert!(file::parse(&rule(&format!("pod = \"{pod}\""))).is_ok(), "{pod}");
+    }
+    for label in ["label = { a = \"x\", \"\" = \"x\" }", "label.\"\" = \"x\""] {
+        let why = why(&rule(label));
+        let column = label.find("\"\"").unwrap() + 1;
+        let shown = format!("line 2, column {column}: the key of a label is not empty");
+        assert!(why.starts_with(&shown), "{label}: {why}");
     }
 }
 

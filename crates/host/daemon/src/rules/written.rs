@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use symbiont_machine::Class;
 use toml::Spanned;
 
-use super::pattern::Pattern;
+use super::pattern::{Pattern, can_be_a_pod};
 use super::rule::Rule;
 use crate::toml_file::Mistake;
 
@@ -103,11 +103,16 @@ impl Written {
         if is_alone && class.is_some() {
             return at(alone, "`alone` and `class` exclude each other".to_owned());
         }
+        let use_ignore = "to leave programs to the OS, use `ignore = true`";
+        if manage.is_some() && !manages && (is_alone || class.is_some()) {
+            let other = if is_alone { "alone" } else { "class" };
+            let why = format!("`manage = false` and `{other}` exclude each other; {use_ignore}");
+            return at(manage, why);
+        }
         if manages || ignores || is_alone || class.is_some() {
             return Ok(());
         }
         if manage.is_some() {
-            let use_ignore = "to leave programs to the OS, use `ignore = true`";
             return at(manage, format!("`manage = false` says nothing; {use_ignore}"));
         }
         let one_of = "a rule says one of manage, ignore, class, alone";
@@ -122,7 +127,7 @@ impl Written {
 
 fn pod<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Pattern>, D::Error> {
     let pattern = Pattern::deserialize(from)?;
-    if !pattern.glob().glob().contains('/') {
+    if !can_be_a_pod(pattern.glob().glob()) {
         return Err(D::Error::custom("a `pod` is written as NAMESPACE/NAME, as in \"shop/web-*\""));
     }
     Ok(Some(pattern))
@@ -151,7 +156,21 @@ fn user<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> 
 
 fn labels<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Pattern>, D::Error> {
     let values = from.deserialize_map(Labels)?;
-    Ok(values.into_iter().map(|(key, value)| (key, value.0)).collect())
+    Ok(values.into_iter().map(|(key, value)| (key.0, value.0)).collect())
+}
+
+/// The key of a label.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LabelKey(String);
+
+impl<'de> Deserialize<'de> for LabelKey {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let key = String::deserialize(from)?;
+        if key.is_empty() {
+            return Err(D::Error::custom("the key of a label is not empty"));
+        }
+        Ok(Self(key))
+    }
 }
 
 /// A pattern of a label's value, which may be empty as a name may not.
@@ -169,7 +188,7 @@ impl<'de> Deserialize<'de> for LabelValue {
 struct Labels;
 
 impl<'de> Visitor<'de> for Labels {
-    type Value = BTreeMap<String, LabelValue>;
+    type Value = BTreeMap<LabelKey, LabelValue>;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("a table of keys and patterns, as in { app = \"web\" }")

@@ -9,7 +9,7 @@ use symbiont_wire::{
 };
 
 use super::{MachineController, Service, not_managed};
-use crate::contained::to_wire;
+use crate::contained::{labels_to_wire, to_wire};
 use crate::explain::{self, Names, StepContext};
 use crate::programs::ManagedProgram;
 use crate::snapshot::{pages, snapshot};
@@ -107,7 +107,12 @@ impl Service {
 
     pub(super) fn status(&self, managed: &MachineController, peer: Peer, more: bool) -> Vec<Reply> {
         let mut status = self.status_of(managed, peer);
-        let programs = std::mem::take(&mut status.programs);
+        let mut programs = std::mem::take(&mut status.programs);
+        for ProgramStatus { program, container, .. } in &mut programs {
+            if let (Some(shown), Some(of)) = (container, self.contained.of(ProgramId(*program))) {
+                shown.labels = labels_to_wire(of);
+            }
+        }
         let all = programs.len();
         let chunks = programs.chunks(PROGRAMS_IN_A_REPLY);
         let mut pages: Vec<Status> = chunks.flat_map(|chunk| divided(&status, chunk)).collect();
