@@ -1,14 +1,23 @@
-//! Which processes have not run since the last round.
+//! Which threads of a process have not run since they were last looked at.
 //!
 //! # Problem
 //! Most threads of a machine sleep most of the time, and to read that of each of them takes a call of some
 //! microseconds.
 //!
 //! # Approach
-//! Each process has a clock of the time that its threads ran together, also those that ended, in nanoseconds,
-//! and whoever knows its number may read it (clock_getcpuclockid(3)). It is the sum of what `schedstat` says of its
-//! threads. If it stands where it stood before the last round, none of them has run since, and their
-//! `schedstat` is as it was then. Nor has their `stat` changed, but that one that slept may now be ready and wait.
+//! Each process has a clock of the time that its threads ran together, also those that ended, in nanoseconds, which
+//! any other may read (clock_getcpuclockid(3)). It is the sum of what `schedstat` says of them:
+//!
+//! ```text
+//! before := the clock
+//! look at the threads that had run at the last look
+//! if the clock - base <= sum of the last known times of all threads: the others have not run
+//! else: look at them, too; base := before - sum
+//! ```
+//!
+//! `base` is what threads that ended had run. A thread that runs while this goes on makes the sum or `base` too
+//! small, so that others are looked at in vain, but none that ran is left out. A thread that has not run is as it
+//! was, but that one that slept may now be ready and wait.
 //!
 //! Numbers mean the same processes only where the folder is of the reader's own process namespace; elsewhere there
 //! are no clocks.
@@ -22,9 +31,9 @@ use super::sys::ProcessClock;
 #[derive(Debug)]
 struct Process {
     clock: ProcessClock,
-    time: Duration,
     round: u64,
-    stood: bool,
+    /// Nanoseconds; none before all threads were looked at.
+    base: Option<i128>,
 }
 
 /// Clocks of the processes that were asked about in the last round.
@@ -41,21 +50,29 @@ impl Clocks {
         advances.then(|| Self(HashMap::new()))
     }
 
-    /// Has no thread of it run since it was asked about in the round before?
-    pub fn stood(&mut self, process: u32, round: u64) -> bool {
+    /// What its threads have run; none if it is gone.
+    pub fn read(&mut self, process: u32, round: u64) -> Option<Duration> {
         if let Some(known) = self.0.get_mut(&process) {
-            if known.round != round {
-                let time = known.clock.read().unwrap_or(Duration::MAX);
-                known.stood = known.round + 1 == round && time == known.time;
-                (known.time, known.round) = (time, round);
-            }
-            return known.stood && known.time != Duration::MAX;
+            known.round = round;
+            return known.clock.read();
         }
-        if let Some(clock) = ProcessClock::of(process) {
-            let time = clock.read().unwrap_or(Duration::MAX);
-            self.0.insert(process, Process { clock, time, round, stood: false });
+        let clock = ProcessClock::of(process)?;
+        self.0.insert(process, Process { clock, round, base: None });
+        clock.read()
+    }
+
+    /// Did threads run whose times are not known, if it has run for `time` and the last known times of
+    /// all its threads are these together?
+    pub fn ran_unseen(&self, process: u32, time: Duration, known: Duration) -> bool {
+        let base = self.0.get(&process).and_then(|process| process.base);
+        base.is_none_or(|base| difference(time, known) > base)
+    }
+
+    /// Notes that all its threads were looked at after it had run for `time`.
+    pub fn note_complete(&mut self, process: u32, time: Duration, known: Duration) {
+        if let Some(process) = self.0.get_mut(&process) {
+            process.base = Some(difference(time, known));
         }
-        false
     }
 
     /// Forgets processes that were not asked about in this round.
@@ -64,10 +81,14 @@ impl Clocks {
     }
 }
 
+/// Nanoseconds by which `time` is longer.
+fn difference(time: Duration, known: Duration) -> i128 {
+    let signed = |time: Duration| i128::try_from(time.as_nanos()).unwrap_or(i128::MAX / 4);
+    signed(time) - signed(known)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
 
     fn own() -> Clocks {
@@ -75,35 +96,33 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ran_is_not_taken_for_one_that_did_not() {
+    fn time_that_no_known_thread_ran_is_noticed() {
         let mut clocks = own();
-        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let process = sleeper.id();
-        let timeouts = Instant::now() + Duration::from_secs(30);
-        let mut round = 1;
-        assert!(!clocks.stood(process, round), "nothing is known of it yet");
-        while !clocks.stood(process, round) && Instant::now() < timeouts {
-            std::thread::sleep(Duration::from_millis(20));
-            round += 1;
-        }
-        assert!(clocks.stood(process, round), "it sleeps");
-        assert!(!clocks.stood(process, round + 2), "a round was left out");
-        assert!(!clocks.stood(std::process::id(), round + 2));
-        assert!(!clocks.stood(std::process::id(), round + 3), "this process runs");
-        sleeper.kill().unwrap();
-        sleeper.wait().unwrap();
-        assert!(!clocks.stood(process, round + 3), "it is gone");
-        assert!(!clocks.stood(process, round + 4), "it is gone for good");
+        let process = std::process::id();
+        let ms = Duration::from_millis;
+        assert!(clocks.read(process, 1).is_some());
+        assert!(clocks.ran_unseen(process, ms(50), ms(50)), "nothing is known of it yet");
+        // Threads that ended had run for 20 ms.
+        clocks.note_complete(process, ms(50), ms(30));
+        assert!(!clocks.ran_unseen(process, ms(50), ms(30)));
+        assert!(!clocks.ran_unseen(process, ms(59), ms(39)), "they were looked at");
+        assert!(clocks.ran_unseen(process, ms(59) + Duration::from_nanos(1), ms(39)));
+        // What is looked at after the clock has run for longer.
+        clocks.note_complete(process, ms(10), ms(11));
+        assert!(!clocks.ran_unseen(process, ms(12), ms(13)));
+        assert!(clocks.ran_unseen(process, ms(13), ms(13)));
     }
 
     #[test]
     fn what_is_not_asked_about_is_forgotten() {
         let mut clocks = own();
-        clocks.stood(std::process::id(), 1);
+        let process = std::process::id();
+        clocks.read(process, 1);
+        clocks.note_complete(process, Duration::ZERO, Duration::ZERO);
         clocks.end(1);
-        assert_eq!(clocks.0.len(), 1);
+        assert!(!clocks.ran_unseen(process, Duration::ZERO, Duration::ZERO));
         clocks.end(2);
-        assert!(clocks.0.is_empty());
+        assert!(clocks.ran_unseen(process, Duration::ZERO, Duration::ZERO));
     }
 
     #[test]
@@ -111,7 +130,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("self")).unwrap();
         let of = |numbers: &str| {
-            std::fs::write(dir.path().join("self/status"), format!("Pid:\t7\nNSpid:{numbers}\n"));
+            let status = format!("Pid:\t7\nNSpid:{numbers}\n");
+            std::fs::write(dir.path().join("self/status"), status).unwrap();
             Clocks::open(&Proc::open(dir.path()).unwrap()).is_some()
         };
         let own = std::process::id();

@@ -22,8 +22,8 @@
 //! - A thread that was ready and has not run since is still ready: to sleep, stop or end it would have had to run
 //!   (`a_ready_thread_that_has_not_run_since_is_still_ready`).
 //!
-//! Of a process none of whose threads has run since the last round ([`Clocks`]) no file is read
-//! (`of_a_process_that_did_not_run_no_file_is_read`).
+//! Of threads of which a process's clock shows that they have not run ([`Clocks`]) no file is read
+//! (`of_threads_that_did_not_run_no_file_is_read`).
 //!
 //! One exception is wanted: after an exec by a thread that is not the leader, the leader's open files show that
 //! thread, with the leader's start time.
@@ -104,8 +104,9 @@ struct Entry {
     last: (Stat, SchedStat),
     /// When `last` was read.
     at: Instant,
-    /// Its times at the last look.
+    /// Its times at the last look, and whether they were the same at the one before.
     times: SchedStat,
+    idle: bool,
     /// When it was last seen to be awake, or to have run more than briefly.
     awake: Instant,
 }
@@ -141,7 +142,13 @@ impl Entry {
         if stat.state != Some(RunState::Sleeping) || !self.is_brief(&times) {
             self.awake = now;
         }
-        (self.last, self.at, self.times) = ((stat, times), now, times);
+        (self.last, self.at) = ((stat, times), now);
+        self.note_times(times);
+    }
+
+    fn note_times(&mut self, times: SchedStat) {
+        self.idle = self.times == times;
+        self.times = times;
     }
 }
 
@@ -252,11 +259,6 @@ impl Files {
 
     /// Reads a thread's files, but not its `stat` where its times say enough.
     pub fn look(&mut self, proc: &Proc, live: &Live) -> Reading {
-        let stood = |clocks: &mut Clocks| clocks.stood(live.process, self.round);
-        let known = self.clocks.as_mut().is_some_and(stood).then(|| self.as_before(live));
-        if let Some(reading) = known.flatten() {
-            return reading;
-        }
         if self.running.is_none() || live.process == live.thread {
             return self.read(proc, live);
         }
@@ -266,11 +268,13 @@ impl Files {
         let file = file.filter(|_| asked.contains(&entry.last.0.state));
         match file.map(|file| read_schedstat(file.as_fd())) {
             Some(Ok(times)) if entry.rests(&times, self.now) => {
-                (entry.round, entry.times) = (self.round, times);
+                entry.round = self.round;
+                entry.note_times(times);
                 Reading::Resting(entry.last.0, times)
             }
             Some(Ok(times)) if entry.is_ready_still(&times) => {
                 entry.round = self.round;
+                entry.note_times(times);
                 Reading::There(entry.last.0, times)
             }
             Some(Ok(times)) => self.read_state(proc, live, times),
@@ -279,12 +283,42 @@ impl Files {
         }
     }
 
-    /// What a thread does that has not run since the last round, where that is certain.
-    fn as_before(&mut self, live: &Live) -> Option<Reading> {
+    /// What the threads of a process have run together; none where no clock says so.
+    pub fn time_of(&mut self, process: u32) -> Option<Duration> {
+        self.clocks.as_mut()?.read(process, self.round)
+    }
+
+    /// Had it not run at the last look?
+    pub fn is_idle(&self, live: &Live) -> bool {
+        self.entries.get(&live.serial).is_some_and(|it| it.idle && it.round + 1 == self.round)
+    }
+
+    /// May threads of a process that were not looked at have run, if `time` is what all have run by now?
+    pub fn ran_unseen(&self, threads: &[Live], time: Duration) -> bool {
+        let clocks = self.clocks.as_ref().zip(threads.first());
+        clocks.is_none_or(|(clocks, live)| {
+            clocks.ran_unseen(live.process, time, self.known_time(threads))
+        })
+    }
+
+    /// Notes that all threads of a process were looked at, before which all had run for `time`.
+    pub fn note_complete(&mut self, threads: &[Live], time: Duration) {
+        let known = self.known_time(threads);
+        if let Some((clocks, live)) = self.clocks.as_mut().zip(threads.first()) {
+            clocks.note_complete(live.process, time, known);
+        }
+    }
+
+    fn known_time(&self, threads: &[Live]) -> Duration {
+        let entries = threads.iter().filter_map(|live| self.entries.get(&live.serial));
+        entries.map(|entry| entry.times.run_time).fold(Duration::ZERO, Duration::saturating_add)
+    }
+
+    /// What a thread does that has not run since it was last looked at, where that is certain.
+    pub fn as_before(&mut self, live: &Live) -> Option<Reading> {
         let entry = self.entries.get_mut(&live.serial)?;
         let times = entry.times;
         let reading = match entry.last.0 {
-            _ if entry.round + 1 != self.round => return None,
             stat if entry.rests(&times, self.now) => Reading::Resting(stat, times),
             stat if entry.is_ready_still(&times) => Reading::There(stat, times),
             _ => return None,
@@ -358,7 +392,7 @@ impl Files {
             self.kept += usize::from(kept.is_some());
             let (born, round, now) = (stat.born, self.round, self.now);
             let last = (stat, times);
-            let entry = Entry { born, round, kept, last, at: now, times, awake: now };
+            let entry = Entry { born, round, kept, last, at: now, times, idle: false, awake: now };
             self.entries.insert(live.serial, entry);
             self.opened += 1;
         }
@@ -420,12 +454,13 @@ pub fn raise_descriptor_limit() -> Result<Option<u64>, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::observed::Round;
     use crate::observe::stat::parse_stat;
 
     const MS: Duration = Duration::from_millis(1);
 
     fn entry_of(last: (Stat, SchedStat), at: Instant) -> Entry {
-        Entry { born: 99, round: 1, kept: None, last, at, times: last.1, awake: at }
+        Entry { born: 99, round: 1, kept: None, last, at, times: last.1, idle: false, awake: at }
     }
 
     #[test]
@@ -457,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_process_that_did_not_run_no_file_is_read() {
+    fn of_threads_that_did_not_run_no_file_is_read() {
         let proc = Proc::open("/proc".as_ref()).unwrap();
         let mut files = Files::new(&proc, Times::find(&proc), None);
         if files.clocks.is_none() {
@@ -474,24 +509,25 @@ mod tests {
             serial: 1,
             ages: crate::observe::tree::Ages::default(),
         };
-        let timeouts = Instant::now() + Duration::from_secs(30);
-        let mut look = |files: &mut Files| {
+        let round = |files: &mut Files| {
             files.begin();
-            let reading = files.look(&proc, &live);
+            let mut round = Round::default();
+            round.take_process(files, &proc, &[live]);
             files.end();
             std::thread::sleep(20 * MS);
-            reading
+            round
         };
-        // A leader rests only where its process stood.
-        while !matches!(look(&mut files), Reading::Resting(..)) && Instant::now() < timeouts {}
+        let timeouts = Instant::now() + Duration::from_secs(30);
+        // A leader rests only where its process's clock says so.
+        while round(&mut files).resting.is_empty() && Instant::now() < timeouts {}
         for entry in files.entries.values_mut() {
             entry.kept = None;
         }
-        assert!(matches!(look(&mut files), Reading::Resting(..)), "no file is there to be read");
+        assert_eq!(round(&mut files).resting.len(), 1, "no file is there to be read");
         assert_eq!(files.opened, 0);
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
-        assert_eq!(look(&mut files), Reading::Gone);
+        assert_eq!(round(&mut files).gone, [live]);
     }
 
     #[test]

@@ -79,6 +79,31 @@ pub(crate) struct Round {
 }
 
 impl Round {
+    /// Reads all threads of a process, but those of which its clock shows that they have not run.
+    pub fn take_process(&mut self, files: &mut Files, proc: &Proc, threads: &[Live]) {
+        let time = threads.first().and_then(|live| files.time_of(live.process));
+        let Some(time) = time else {
+            return threads.iter().for_each(|live| self.take(files, proc, live));
+        };
+        let (idle, awake): (Vec<&Live>, Vec<&Live>) =
+            threads.iter().partition(|live| files.is_idle(live));
+        awake.iter().for_each(|live| self.take(files, proc, live));
+        let now = match awake.first() {
+            Some(live) if !idle.is_empty() => files.time_of(live.process),
+            _ => Some(time),
+        };
+        let ran = now.is_none_or(|now| files.ran_unseen(threads, now));
+        for live in &idle {
+            match files.as_before(live).filter(|_| !ran) {
+                Some(reading) => self.note(live, reading),
+                None => self.take(files, proc, live),
+            }
+        }
+        if ran || idle.is_empty() {
+            files.note_complete(threads, time);
+        }
+    }
+
     /// Reads one thread more.
     pub fn take(&mut self, files: &mut Files, proc: &Proc, live: &Live) {
         if self.looked % OFTEN == 0 {

@@ -54,7 +54,7 @@ impl Proc {
 
     /// Do its numbers mean the processes that they mean to this one?
     pub fn is_of_own_namespace(&self) -> bool {
-        let status = self.file("self/status").map(std::fs::File::from);
+        let status = self.file("self/status").map(File::from);
         let text =
             status.ok().and_then(|file| std::io::read_to_string(file).ok()).unwrap_or_default();
         // The reader's number in the folder's namespace and in each one below it, down to its own.

@@ -220,8 +220,8 @@ impl Watcher {
         self.files.begin();
         let mut round = Round::default();
         round.there.reserve(self.live.len());
-        for live in &self.live {
-            round.take(&mut self.files, &self.proc, live);
+        for threads in self.live.chunk_by(|one, next| one.process == next.process) {
+            round.take_process(&mut self.files, &self.proc, threads);
         }
         round.settle_resting(&mut self.files, &self.proc);
         match self.method {
