@@ -15,9 +15,13 @@
 //! else: look at them, too; base := before - sum
 //! ```
 //!
-//! `base` is what threads that ended had run. A thread that runs while this goes on makes the sum or `base` too
-//! small, so that others are looked at in vain, but none that ran is left out. A thread that has not run is as it
-//! was, but that one that slept may now be ready and wait.
+//! `base` is what threads that ended had run, and holds as long as no thread comes. A thread that runs while this goes
+//! on makes the sum or `base` too small, so that others are looked at in vain, but none that ran is left out. A thread
+//! that has not run is as it was, but that one that slept may now be ready and wait.
+//!
+//! # Properties
+//! `time_that_no_known_thread_ran_is_noticed`, `what_a_thread_ran_before_it_was_found_hides_no_other`,
+//! `numbers_of_another_namespace_have_no_clocks`.
 //!
 //! Numbers mean the same processes only where the folder is of the reader's own process namespace; elsewhere there
 //! are no clocks.
@@ -32,8 +36,17 @@ use super::sys::ProcessClock;
 struct Process {
     clock: ProcessClock,
     round: u64,
-    /// Nanoseconds; none before all threads were looked at.
-    base: Option<i128>,
+    /// Nanoseconds, and the highest serial of its threads; none before all were looked at.
+    base: Option<(i128, u64)>,
+}
+
+/// What is known of the threads of a process.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ThreadTimes {
+    /// Their last known times together.
+    pub time: Duration,
+    /// The highest of their serials.
+    pub newest: u64,
 }
 
 /// Clocks of the processes that were asked about in the last round.
@@ -61,17 +74,19 @@ impl Clocks {
         clock.read()
     }
 
-    /// Did threads run whose times are not known, if it has run for `time` and the last known times of
-    /// all its threads are these together?
-    pub fn ran_unseen(&self, process: u32, time: Duration, known: Duration) -> bool {
+    /// Did threads run whose times are not known, if it has run for `time`?
+    pub fn ran_unseen(&self, process: u32, time: Duration, known: ThreadTimes) -> bool {
         let base = self.0.get(&process).and_then(|process| process.base);
-        base.is_none_or(|base| difference(time, known) > base)
+        base.is_none_or(|(base, newest)| {
+            // What one that came had run before may be in the base.
+            known.newest > newest || difference(time, known.time) > base
+        })
     }
 
     /// Notes that all its threads were looked at after it had run for `time`.
-    pub fn note_complete(&mut self, process: u32, time: Duration, known: Duration) {
+    pub fn note_complete(&mut self, process: u32, time: Duration, known: ThreadTimes) {
         if let Some(process) = self.0.get_mut(&process) {
-            process.base = Some(difference(time, known));
+            process.base = Some((difference(time, known.time), known.newest));
         }
     }
 
@@ -100,17 +115,32 @@ mod tests {
         let mut clocks = own();
         let process = std::process::id();
         let ms = Duration::from_millis;
+        let known = |millis| ThreadTimes { time: ms(millis), newest: 7 };
         assert!(clocks.read(process, 1).is_some());
-        assert!(clocks.ran_unseen(process, ms(50), ms(50)), "nothing is known of it yet");
+        assert!(clocks.ran_unseen(process, ms(50), known(50)), "nothing is known of it yet");
         // Threads that ended had run for 20 ms.
-        clocks.note_complete(process, ms(50), ms(30));
-        assert!(!clocks.ran_unseen(process, ms(50), ms(30)));
-        assert!(!clocks.ran_unseen(process, ms(59), ms(39)), "they were looked at");
-        assert!(clocks.ran_unseen(process, ms(59) + Duration::from_nanos(1), ms(39)));
+        clocks.note_complete(process, ms(50), known(30));
+        assert!(!clocks.ran_unseen(process, ms(50), known(30)));
+        assert!(!clocks.ran_unseen(process, ms(59), known(39)), "they were looked at");
+        assert!(clocks.ran_unseen(process, ms(59) + Duration::from_nanos(1), known(39)));
         // What is looked at after the clock has run for longer.
-        clocks.note_complete(process, ms(10), ms(11));
-        assert!(!clocks.ran_unseen(process, ms(12), ms(13)));
-        assert!(clocks.ran_unseen(process, ms(13), ms(13)));
+        clocks.note_complete(process, ms(10), known(11));
+        assert!(!clocks.ran_unseen(process, ms(12), known(13)));
+        assert!(clocks.ran_unseen(process, ms(13), known(13)));
+    }
+
+    #[test]
+    fn what_a_thread_ran_before_it_was_found_hides_no_other() {
+        let mut clocks = own();
+        let process = std::process::id();
+        let ms = Duration::from_millis;
+        clocks.read(process, 1);
+        // Of 100 ms one that is not found yet ran 60.
+        clocks.note_complete(process, ms(100), ThreadTimes { time: ms(40), newest: 7 });
+        // It is, and another one ran for 20 ms.
+        assert!(clocks.ran_unseen(process, ms(120), ThreadTimes { time: ms(100), newest: 8 }));
+        clocks.note_complete(process, ms(120), ThreadTimes { time: ms(120), newest: 8 });
+        assert!(!clocks.ran_unseen(process, ms(120), ThreadTimes { time: ms(120), newest: 8 }));
     }
 
     #[test]
@@ -118,11 +148,11 @@ mod tests {
         let mut clocks = own();
         let process = std::process::id();
         clocks.read(process, 1);
-        clocks.note_complete(process, Duration::ZERO, Duration::ZERO);
+        clocks.note_complete(process, Duration::ZERO, ThreadTimes::default());
         clocks.end(1);
-        assert!(!clocks.ran_unseen(process, Duration::ZERO, Duration::ZERO));
+        assert!(!clocks.ran_unseen(process, Duration::ZERO, ThreadTimes::default()));
         clocks.end(2);
-        assert!(clocks.ran_unseen(process, Duration::ZERO, Duration::ZERO));
+        assert!(clocks.ran_unseen(process, Duration::ZERO, ThreadTimes::default()));
     }
 
     #[test]

@@ -36,7 +36,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use symbiont_machine::RunState;
 
-use super::clocks::Clocks;
+use super::clocks::{Clocks, ThreadTimes};
 use super::running::Running;
 use super::scan::{Proc, read_stat};
 use super::stat::{SchedStat, Stat, parse_schedstat};
@@ -296,22 +296,27 @@ impl Files {
     /// May threads of a process that were not looked at have run, if `time` is what all have run by now?
     pub fn ran_unseen(&self, threads: &[Live], time: Duration) -> bool {
         let clocks = self.clocks.as_ref().zip(threads.first());
-        clocks.is_none_or(|(clocks, live)| {
-            clocks.ran_unseen(live.process, time, self.known_time(threads))
-        })
+        clocks
+            .is_none_or(|(clocks, live)| clocks.ran_unseen(live.process, time, self.known(threads)))
     }
 
     /// Notes that all threads of a process were looked at, before which all had run for `time`.
     pub fn note_complete(&mut self, threads: &[Live], time: Duration) {
-        let known = self.known_time(threads);
+        let known = self.known(threads);
         if let Some((clocks, live)) = self.clocks.as_mut().zip(threads.first()) {
             clocks.note_complete(live.process, time, known);
         }
     }
 
-    fn known_time(&self, threads: &[Live]) -> Duration {
-        let entries = threads.iter().filter_map(|live| self.entries.get(&live.serial));
-        entries.map(|entry| entry.times.run_time).fold(Duration::ZERO, Duration::saturating_add)
+    fn known(&self, threads: &[Live]) -> ThreadTimes {
+        let mut known = ThreadTimes::default();
+        for live in threads {
+            let time =
+                self.entries.get(&live.serial).map_or(Duration::ZERO, |it| it.times.run_time);
+            known.time = known.time.saturating_add(time);
+            known.newest = known.newest.max(live.serial);
+        }
+        known
     }
 
     /// What a thread does that has not run since it was last looked at, where that is certain.
