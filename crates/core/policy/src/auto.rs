@@ -408,8 +408,8 @@ impl Policy for Auto {
         let avoids = usable.cpus != reduced.online;
         reduced.online = usable.cpus.clone();
         let programs = self.phases.programs(&reduced);
-        let phases = self.phases.place(&reduced);
-        let phases = asks_phases(&programs).then_some(phases);
+        let phases = self.phases.decide(&reduced);
+        let phases = asks_phases(&programs).then(|| phases.placement(&reduced));
         let nothing = BTreeMap::new();
         let owned = if phases.is_some() { self.phases.owned() } else { &nothing };
         let rest = owned.values().fold(usable.cpus.clone(), |rest, cpus| rest.difference(cpus));

@@ -243,10 +243,44 @@ impl Phases {
         }
         programs
     }
+
+    /// Learns from a view, and decides about programs.
+    pub fn decide<'v>(&mut self, view: &'v View<'_>) -> Decision<'v> {
+        let reach = reach(view);
+        let over = (view.threads.iter()).filter_map(|t| t.did).map(|did| did.over).max();
+        let over = over.unwrap_or_default();
+        let programs = self.programs(view);
+        self.states.add(JointState::of(&programs), over);
+        if self.online {
+            self.speeds.learn(view, &programs);
+        }
+        let queue = self.serial.queue(view, &programs, &self.speeds, over);
+        let given = self.serial.give_cores(view, &queue, &programs);
+        self.owned = given.iter().map(|(id, core)| (*id, core.cpus.clone())).collect();
+
+        let is_parallel = |p: &&ProgramPhase| p.phase == Phase::Parallel;
+        let parallel: Vec<ProgramId> =
+            programs.iter().filter(|(_, p)| is_parallel(p)).map(|(id, _)| *id).collect();
+        let crowded = queue.iter().any(|t| !given.contains_key(&t.id));
+        let contended =
+            !crowded && programs.values().filter(is_parallel).all(|p| wants_all(p, &reach));
+        let rest = given.values().fold(view.online.clone(), |rest, c| rest.difference(&c.cpus));
+        let others = view.threads.iter().filter(|t| !given.contains_key(&t.id));
+        let ready: f64 = others.filter_map(|t| t.did).map(|did| did.ready).sum();
+        Decision {
+            threshold: self.threshold(&reach),
+            levels: self.levels.against(ready / rest.intersection(&reach).len().max(1) as f64),
+            rest,
+            serial: queue.len(),
+            senior: self.seniority.turn(&parallel, contended, over),
+            programs,
+            given,
+        }
+    }
 }
 
 /// All that was decided about programs, before single threads.
-struct Decision<'v> {
+pub struct Decision<'v> {
     programs: BTreeMap<ProgramId, ProgramPhase>,
     threshold: f64,
     /// Serial threads and the cores that they got.
@@ -261,6 +295,11 @@ struct Decision<'v> {
 }
 
 impl Decision<'_> {
+    /// A place for each thread of the view that this was decided from.
+    pub fn placement(&self, view: &View<'_>) -> Placement {
+        view.threads.iter().map(|thread| (thread.id, self.assign(view, thread))).collect()
+    }
+
     fn assign(&self, view: &View<'_>, thread: &ThreadView<'_>) -> Assignment {
         if thread.lifecycle == Lifecycle::Special {
             return Assignment::os(SPECIAL);
@@ -345,37 +384,7 @@ impl Policy for Phases {
     }
 
     fn place(&mut self, view: &View<'_>) -> Placement {
-        let reach = reach(view);
-        let over = (view.threads.iter()).filter_map(|t| t.did).map(|did| did.over).max();
-        let over = over.unwrap_or_default();
-        let programs = self.programs(view);
-        self.states.add(JointState::of(&programs), over);
-        if self.online {
-            self.speeds.learn(view, &programs);
-        }
-        let queue = self.serial.queue(view, &programs, &self.speeds, over);
-        let given = self.serial.give_cores(view, &queue, &programs);
-        self.owned = given.iter().map(|(id, core)| (*id, core.cpus.clone())).collect();
-
-        let is_parallel = |p: &&ProgramPhase| p.phase == Phase::Parallel;
-        let parallel: Vec<ProgramId> =
-            programs.iter().filter(|(_, p)| is_parallel(p)).map(|(id, _)| *id).collect();
-        let crowded = queue.iter().any(|t| !given.contains_key(&t.id));
-        let contended =
-            !crowded && programs.values().filter(is_parallel).all(|p| wants_all(p, &reach));
-        let rest = given.values().fold(view.online.clone(), |rest, c| rest.difference(&c.cpus));
-        let others = view.threads.iter().filter(|t| !given.contains_key(&t.id));
-        let ready: f64 = others.filter_map(|t| t.did).map(|did| did.ready).sum();
-        let decision = Decision {
-            threshold: self.threshold(&reach),
-            levels: self.levels.against(ready / rest.intersection(&reach).len().max(1) as f64),
-            rest,
-            serial: queue.len(),
-            senior: self.seniority.turn(&parallel, contended, over),
-            programs,
-            given,
-        };
-        view.threads.iter().map(|thread| (thread.id, decision.assign(view, thread))).collect()
+        self.decide(view).placement(view)
     }
 
     fn findings(&self) -> Vec<Finding> {
