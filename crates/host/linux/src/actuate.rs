@@ -1,8 +1,8 @@
 //! Changes threads' affinity, nice value and idle class, and undoes every change.
 //!
 //! # Problem
-//! When Symbiont lets go of a program, in whatever way, the program must be as it was. A setting that the user,
-//! the program or a cpuset chose must never be overruled. And the kernel uses thread numbers again.
+//! However Symbiont lets go of a program, the program must be left as it was. A setting that the user, the
+//! program or a cpuset chose must never be overruled. And the kernel reuses thread numbers.
 //!
 //! # Approach
 //! An [`Actuator`] remembers for each adopted thread what it had before, and what of ours is applied now:
@@ -12,8 +12,8 @@
 //!     write to the journal what it had and what it is about to get, and act
 //!     is it still the same thread?          else: undo it on whichever thread it was
 //! ```
-//! At the end everything is restored; after a crash [`restore`] does so from the journal. A thread that shall
-//! only run elsewhere is nudged: its mask is narrowed and widened again at once. Priorities are changed only
+//! At the end everything is restored; after a crash [`restore`] does so from the journal. A thread that only has
+//! to be moved, not kept, is nudged: its mask is narrowed and widened again at once. Priorities are changed only
 //! where they can be restored, where one scheduling group holds all contenders, and where no `sched_ext`
 //! scheduler is loaded. Weights of autogroups and cgroups are never changed. `LIMITATIONS.md` lists the limits.
 //!

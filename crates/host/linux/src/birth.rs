@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// A process and when it was born, in clock ticks since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessBirth {
-    /// Its number.
+    /// Its process number.
     pub process: u32,
-    /// When.
+    /// When it was born, in clock ticks since boot.
     pub born: u64,
 }
 
@@ -51,7 +51,7 @@ fn born(process: u32) -> Option<u64> {
     Some(Process::new(number).and_then(|process| process.stat()).ok()?.starttime)
 }
 
-/// What this boot of the machine is called; empty where /proc does not say.
+/// The id of the machine's current boot; empty where /proc does not say.
 #[must_use]
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()

@@ -2,19 +2,19 @@
 //!
 //! # Problem
 //! In a cpuset or a container a process sees all of the machine's CPUs but may use only some of them. Other CPUs
-//! are isolated from the scheduler, or spared its ticks. Users should see which of this applies to them.
+//! are isolated from the scheduler, or spared its ticks. Users should see which of these apply to them.
 //!
 //! # Approach
-//! Read are the mask of this process (sched_getaffinity(2)); its cpuset, its quota of CPU time, and whether its
+//! This reads the mask of the process (sched_getaffinity(2)); its cpuset, its quota of CPU time, and whether its
 //! CPUs are an exclusive partition (cgroups(7), `Documentation/admin-guide/cgroup-v2.rst`); the kernel's lists of
 //! isolated CPUs and of those without ticks (`/sys/devices/system/cpu`); and the marks that container runtimes
 //! leave.
 //!
 //! # Terms and units
-//! *Quota*: CPU time over time: 1.5 is one and a half CPUs.
+//! *Quota*: CPU time per unit of time: 1.5 is one and a half CPUs.
 //!
 //! # Properties
-//! - What a tree says is read, and what is missing is none (`a_tree_is_read_as_far_as_it_goes`).
+//! - What a tree of files says is read, and what is missing is left out (`a_tree_is_read_as_far_as_it_goes`).
 
 use std::fs;
 use std::path::Path;
@@ -38,18 +38,18 @@ pub struct Confines {
     pub cgroup: Option<String>,
     /// May no other cpuset use these CPUs? None: not known.
     pub is_exclusive: Option<bool>,
-    /// The least quota of its cgroups.
+    /// The least quota of its cgroups, as CPU time per unit of time; none: no quota.
     pub quota: Option<f64>,
     /// CPUs that the scheduler leaves out of load balancing (`isolcpus`, isolated partitions).
     pub isolated: CpuSet,
     /// CPUs without a tick while one thread runs there (`nohz_full`).
     pub tickless: CpuSet,
-    /// What made the container that this process is in.
+    /// The runtime that made the container which this process is in, as far as it left a mark.
     pub container: Option<String>,
 }
 
 impl Confines {
-    /// Of this process.
+    /// Reads where this process may run.
     #[must_use]
     pub fn read(host: &HostTopology) -> Self {
         let me = std::process::id();

@@ -7,12 +7,12 @@
 //!
 //! # Approach
 //! A thread is asked for its cookie when it is first seen, and every few seconds after that; a child inherits its
-//! parent's. To ask takes the right to trace the thread: a cookie that cannot be read counts as none. A kernel
+//! parent's. Asking takes the right to trace the thread: a cookie that cannot be read counts as none. A kernel
 //! without core scheduling (not built in, or older than 5.14) and a machine without SMT are asked once.
 //!
 //! # Properties
-//! - A cookie that a thread gives itself is read (`a_cookie_is_read`), at birth and again, and not at each sample
-//!   (`threads_are_asked_at_birth_and_every_few_seconds`).
+//! - A cookie that a thread gives itself is read (`a_cookie_is_read`), at birth and every few seconds, but not at
+//!   each sample (`threads_are_asked_at_birth_and_every_few_seconds`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Cookies {
         }
     }
 
-    /// The cookie of a thread.
+    /// The cookie of a thread; none if it has none, or if it cannot be read.
     pub fn of(&mut self, thread: ThreadId) -> Option<CoreCookie> {
         self.with(thread, read_of)
     }

@@ -18,22 +18,22 @@ use std::time::Duration;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::time::{ClockId, clock_gettime};
 
-/// A kernel.
+/// A loop of known speed.
 #[derive(Debug, Clone, Copy)]
 pub struct Kernel {
-    /// What it is.
+    /// Its name, which says what it does.
     pub name: &'static str,
-    /// Operations of a round: what is named, loop and counting not included.
+    /// Operations of a round: those that it is named after, without the loop and its counter.
     pub operations: u64,
     /// Instructions of a round, on average.
     pub instructions: f64,
-    /// Bytes that it goes through.
+    /// Bytes of memory that it goes through.
     pub bytes: usize,
     /// Bytes of them in a round; 0: the same all the time.
     round_bytes: usize,
-    /// In pages of 2 MiB?
+    /// Is its memory in pages of 2 MiB?
     pub huge: bool,
-    /// Follows pointers through all lines?
+    /// Does it follow pointers through all lines?
     chases: bool,
     run: unsafe fn(u64, *mut u64, *mut u64) -> *mut u64,
 }
@@ -156,7 +156,7 @@ pub const KERNELS: &[Kernel] = &[
 #[cfg(not(target_arch = "x86_64"))]
 pub const KERNELS: &[Kernel] = &[];
 
-/// Where a kernel works.
+/// The memory that a kernel works on.
 #[derive(Debug)]
 pub struct Memory {
     start: *mut u64,
@@ -168,7 +168,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Executes so many rounds of its kernel; gives the thread's CPU time.
+    /// Executes this many rounds of its kernel; gives the CPU time that the thread spent on them.
     #[must_use]
     pub fn time(&self, rounds: u64) -> Duration {
         let begin = cpu_time();

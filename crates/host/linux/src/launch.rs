@@ -1,9 +1,9 @@
 //! Starts programs in such a way that neither they nor the shell around them notice anything.
 //!
 //! # Problem
-//! A managed program must have the process, session, terminal, signals, limits and exit status that it has alone.
-//! A parent that forks and waits breaks job control and hides how the program died. Yet some process has to watch
-//! the program while it runs, and to restore settings at its end.
+//! A managed program must have the process, session, terminal, signals, limits and exit status that it has when
+//! it is run alone. A parent that forks and waits breaks job control and hides how the program died. Yet some
+//! process has to watch the program while it runs, and to restore settings at its end.
 //!
 //! # Approach
 //! That process is the *manager*. It is forked twice, so that it is no child of the program or the shell, and
@@ -91,7 +91,7 @@ pub enum Unmanaged {
     /// The manager said nothing for too long.
     #[error("the manager did not answer in time")]
     Silent,
-    /// The manager said what makes no sense here.
+    /// The manager sent a message that makes no sense here.
     #[error("the manager gave an answer that makes no sense")]
     Nonsense,
 }
@@ -106,7 +106,7 @@ impl Unmanaged {
 /// Why [`supervise`] started nothing at all.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// Nothing was asked for.
+    /// There was no job to run.
     #[error("there is no job to run")]
     NoJobs,
     /// A job's redirection or directory cannot be opened.

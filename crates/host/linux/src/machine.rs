@@ -98,14 +98,14 @@ const REFRESH: Duration = Duration::from_millis(750);
 
 /// Lets time pass, and reports when the loop should end.
 pub trait Wait {
-    /// Sleeps for so long, or until something happens.
+    /// Sleeps for this long, or until something happens.
     ///
     /// # Errors
     /// When the kernel cannot wait.
     fn wait(&mut self, timeout: Duration) -> io::Result<Wake>;
 
-    /// The same, but also until one of `bells` is readable ([`Wake::Bell`]). An
-    /// implementation that cannot listen to them sleeps on.
+    /// The same, but also until one of `bells` is readable ([`Wake::Bell`]). An implementation that cannot listen
+    /// to them just sleeps on.
     ///
     /// # Errors
     /// When the kernel cannot wait.
@@ -142,7 +142,7 @@ pub enum LinuxError {
     /// Threads cannot be watched.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// What is changed could not be restored after a crash.
+    /// No journal can be kept, so that after a crash changes could not be undone.
     #[error(transparent)]
     Actuate(#[from] ActuatorError),
     /// The loop cannot sleep.
@@ -150,7 +150,7 @@ pub enum LinuxError {
     Wait(#[source] io::Error),
 }
 
-/// This host.
+/// This host as a machine that can be sampled and steered.
 pub struct LinuxMachine<W> {
     host: HostTopology,
     support: Support,
@@ -282,14 +282,13 @@ impl<W: Wait> LinuxMachine<W> {
         self.watcher.losses()
     }
 
-    /// Threads that could not be adopted although they were alive.
+    /// How many threads could not be adopted although they were alive.
     #[must_use]
     pub fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// Threads that could not be restored when they should have been, since they had become
-    /// another user's.
+    /// How many threads could not be restored when they should have been, because they had become another user's.
     #[must_use]
     pub fn slipped(&self) -> u64 {
         self.actuator.slipped()
@@ -301,13 +300,13 @@ impl<W: Wait> LinuxMachine<W> {
         self.actuator.suspects()
     }
 
-    /// The masks since the last call that stay, though programs may have read them as they were moved.
+    /// Masks since the last call that stay, although their programs may have read them during a nudge.
     #[must_use]
     pub fn doubts(&self) -> Vec<Suspect> {
         self.actuator.doubts()
     }
 
-    /// What is done in a costlier way or less often since descriptors are bounded, one line for each.
+    /// What is done in a costlier way or less often because descriptors are limited, one line for each.
     #[must_use]
     pub fn shortages(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -360,7 +359,7 @@ impl<W: Wait> LinuxMachine<W> {
         self.timer.heard()
     }
 
-    /// Did it end although programs live: by a signal, or before the limit of CPU time?
+    /// Did managing end while programs still lived: by a signal, or to stay within the limit of CPU time?
     #[must_use]
     pub fn was_terminated(&self) -> bool {
         self.terminated

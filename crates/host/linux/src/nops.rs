@@ -2,8 +2,8 @@
 //! mode without disturbing it (Feliu et al., section 3.2).
 #![expect(unsafe_code, reason = "no-operations can be written in assembly only")]
 
-/// Executes some no-operations: 64, where the processor is one whose assembly is known here; else none, and
-/// the compiler may not leave out the call.
+/// Executes 64 no-operations where the processor's assembly is known here (x86-64 and 64-bit Arm). Elsewhere it
+/// executes none, but the compiler may not leave out the call.
 #[inline]
 pub fn nops() {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

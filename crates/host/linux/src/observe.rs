@@ -1,19 +1,20 @@
 //! Watches which threads belong to the enrolled programs, and what they do.
 //!
 //! # Problem
-//! A program makes processes and threads at any time, perhaps thousands a second, and Linux uses their numbers
-//! again. At the end of each quantum, Symbiont must know every thread of each enrolled program, its state, run
-//! time and wait time, for at most a few microseconds a thread. And it must hear of newborns *before* they read
-//! the mask that they inherited.
+//! A program makes processes and threads at any time, perhaps thousands a second, and Linux reuses their numbers.
+//! At the end of each quantum, Symbiont must know every thread of each enrolled program, its state, run time and
+//! wait time, for at most a few microseconds a thread. And it must hear of newborns *before* they read the mask
+//! that they inherited.
 //!
 //! # Approach
 //! - **Births, execs and ends** are reported by the kernel's process connector to a thread of its own
 //!   ([`Method::Connector`]), once the connector has proved that it reports. Else /proc is listed at each read
 //!   ([`Method::Scan`]). Both feed one pure state machine, which knows the enrolled processes.
 //! - **Lost reports** are noticed, and made good by a complete scan at the next read ([`Losses`]).
-//! - **Reading** a thread is one `pread` of `stat` and one of `schedstat`, from files that stay open. Of a thread
-//!   that slept and has not run since it is `schedstat` only, if no other thread of the machine is ready than
-//!   those read, and now and then both if one is. Of a process that has not run since the last read it is neither.
+//! - **Reading** a thread is one `pread` of `stat` and one of `schedstat`, from files that stay open. For a
+//!   thread that slept and has not run since, `schedstat` is enough as long as no thread of the machine is ready
+//!   but those read; otherwise both are read now and then. For a process that has not run since the last read,
+//!   neither is.
 //! - **Enrolment** first subscribes, then scans, then applies what was reported meanwhile.
 //!
 //! `LIMITATIONS.md` lists what is not known.
@@ -27,8 +28,8 @@
 //! (Tests in `tests/observe`, each by both methods where possible.)
 //! - Threads and children are found, and others are not (`threads_present_and_future_are_found`,
 //!   `children_are_found_and_leave`).
-//! - Identities do not mix (`a_thread_in_the_place_of_another_is_found`, `a_number_used_again_is_another_thread`,
-//!   `an_exec_from_another_thread_leaves_the_leader`).
+//! - Identities are not mixed up (`a_thread_in_the_place_of_another_is_found`,
+//!   `a_number_used_again_is_another_thread`, `an_exec_from_another_thread_leaves_the_leader`).
 //! - Each thread alive at two consecutive reads is in the second
 //!   (`census` in the tests; `a_thread_that_lives_through_a_quantum_is_read_at_its_end`).
 //! - A waiting thread is seen ready (`a_sleeper_that_waits_for_a_cpu_is_seen_ready`).

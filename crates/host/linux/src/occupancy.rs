@@ -30,26 +30,26 @@ use symbiont_topology::{CpuSet, PuId};
 pub use crate::observe::Bystander;
 use crate::observe::{read_bystanders, unsigned};
 
-/// What each hardware thread did until a moment.
+/// What each hardware thread has done since boot, up to a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// The moment, since boot.
     pub at: Duration,
-    /// Of each hardware thread that is online.
+    /// The times of each hardware thread that is online.
     pub cpus: BTreeMap<PuId, CpuTime>,
 }
 
-/// What a hardware thread did, since boot.
+/// How a hardware thread has spent its time since boot; for the rest, something ran.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// Nothing.
+    /// Time in which nothing ran.
     pub idle: Duration,
-    /// Ran something else for the hypervisor.
+    /// Time in which the hypervisor ran something else.
     pub stolen: Duration,
 }
 
 impl CpuTimes {
-    /// Until now.
+    /// Reads the times up to now.
     ///
     /// # Errors
     /// When /proc/stat cannot be read.
@@ -58,8 +58,8 @@ impl CpuTimes {
         Ok(Self { at: since_boot(), cpus: parse(&text, tick()) })
     }
 
-    /// Time since an earlier moment that these hardware threads were used, and that was stolen from them, summed
-    /// over those that were online at both.
+    /// How long these hardware threads were used since an earlier moment, and how long they were stolen: each
+    /// summed over those that were online at both moments.
     #[must_use]
     pub fn used_since(&self, before: &Self, cpus: &CpuSet) -> (Duration, Duration) {
         let passed = self.at.saturating_sub(before.at);

@@ -28,7 +28,7 @@
 //! - A missing event is absent with its reason (`a_refused_event_leaves_the_others`,
 //!   `kernel_side_events_are_absent_without_the_kernels_side`, `what_the_chip_lacks_is_not_asked_for`,
 //!   `a_group_that_never_counts_is_starved_and_one_that_had_no_chance_is_not`).
-//! - The rights at each paranoid level are said (`each_paranoid_level_says_what_it_allows`).
+//! - Each paranoid level is reported with what it allows (`each_paranoid_level_says_what_it_allows`).
 //! - The last counts of a thread are reported once (`the_last_counts_of_a_thread_are_reported_once`).
 //! - Descriptors stay within the budget (`threads_come_and_go`, `two_thousand_threads_share_the_budget`,
 //!   `few_descriptors_are_enough`).

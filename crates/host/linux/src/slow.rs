@@ -11,20 +11,20 @@
 //!
 //! ```text
 //! until the deadline, the parent's end or any signal:
-//!     spin for (1 − 1/F) · PERIOD        a CPU that shall be F times as slow
+//!     spin for (1 − 1/F) · PERIOD        a CPU that is to be F times as slow
 //!     sleep for PERIOD / F
 //! ```
 //!
 //! It runs in a real-time class or, where that is not permitted, at nice −20, which takes CAP_SYS_NICE or a
 //! resource limit that permits it. It changes nothing but its own state, so that nothing is left behind when it
-//! ends; and it always ends: when its parent dies, the kernel kills it, and it also looks for itself.
+//! ends; and it always ends: when its parent dies, the kernel kills it, and it also checks for that itself.
 //!
 //! The emulation has limits. Caches, memory and the kernel's interrupts keep their speed; a slowed thread stands
 //! still for milliseconds instead of running slowly; and the OS accounts for it as a thread that waits.
 //!
 //! # Properties
 //! - It takes about the share that it should (tests of the command line tool).
-//! - Killed at any moment, or left by its parent, it is gone (same).
+//! - Killed at any moment, or left by its parent, it is gone (the same tests).
 //! - What cannot be a slow CPU is refused (`what_is_no_slow_cpu_is_refused`).
 
 mod body;
@@ -47,14 +47,14 @@ pub const BEGUN: &str = "slowed";
 /// More would leave no time to the kernel's throttle of real-time threads.
 const MOST: f64 = 10.0;
 
-/// A CPU that shall be slower: `CPU:FACTOR`.
+/// A CPU that is to be slowed down: `CPU:FACTOR`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowCpu {
     cpu: PuId,
     factor: f64,
 }
 
-/// What is no slow CPU.
+/// A text that does not name a CPU and how many times as slow it is to be.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
     "'{0}' is no CPU:FACTOR; a CPU's number and a factor above 1, at most {MOST}, are expected, as in 1:2"
@@ -62,7 +62,7 @@ pub struct SlowCpu {
 pub struct NoSlowCpu(String);
 
 impl SlowCpu {
-    /// A CPU that shall be `factor` times as slow, above 1 to 10.
+    /// A CPU that is to be `factor` times as slow, above 1 to 10; none for any other factor.
     #[must_use]
     pub fn new(cpu: PuId, factor: f64) -> Option<Self> {
         (factor > 1.0 && factor <= MOST).then_some(Self { cpu, factor })
@@ -74,7 +74,7 @@ impl SlowCpu {
         self.cpu
     }
 
-    /// How many times as slow it shall be.
+    /// How many times as slow it is to be.
     #[must_use]
     pub fn factor(&self) -> f64 {
         self.factor
@@ -119,12 +119,12 @@ pub enum SlowError {
         /// Why it was not.
         source: std::io::Error,
     },
-    /// It ended.
+    /// A slowing process has ended.
     #[error("CPU {cpu} cannot be slowed, or not any longer: {said}")]
     Ended {
         /// The CPU.
         cpu: u32,
-        /// What it said.
+        /// What it said last.
         said: String,
     },
 }
@@ -172,7 +172,7 @@ impl Slowed {
         Ok(slowed)
     }
 
-    /// Are all of them slow still?
+    /// Are all of them still slow?
     ///
     /// # Errors
     /// When one has ended.

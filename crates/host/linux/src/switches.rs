@@ -22,7 +22,7 @@
 //! writes. Else [`SwitchError`] says what is missing, and only the accounts remain.
 //!
 //! # Terms and units
-//! *At*: when something happened. *Seen*: when the reader had it.
+//! *At*: when something happened. *Seen*: when the reader got it.
 //!
 //! # Properties
 //! - Readiness follows from the last events in any order of arrival; time between late events is not counted
@@ -54,9 +54,9 @@ pub use ready::ReadyThreads;
 /// Something that the scheduler did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// What.
+    /// What it was.
     pub kind: Kind,
 }
 
@@ -67,14 +67,14 @@ pub enum Kind {
     Switch {
         /// The thread that ran.
         from: u32,
-        /// Would it still run?
+        /// Is it still ready?
         from_is_ready: bool,
         /// The thread that runs now.
         to: u32,
     },
     /// A thread became ready.
     Wakeup {
-        /// Which.
+        /// The thread.
         thread: u32,
     },
 }

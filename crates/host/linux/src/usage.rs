@@ -6,7 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// CPU time in user mode of all children that ended and were waited for, those of theirs included.
+/// CPU time in user mode of all children that ended and were waited for, including that of their own such
+/// children.
 ///
 /// # Errors
 /// None on Linux.
@@ -14,7 +15,7 @@ pub fn user_time_of_children() -> io::Result<Duration> {
     usage_of_children().map(|usage| duration(usage.ru_utime))
 }
 
-/// The same in user mode and in the kernel.
+/// The same, in user mode and in the kernel together.
 ///
 /// # Errors
 /// None on Linux.

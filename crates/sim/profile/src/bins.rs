@@ -7,12 +7,10 @@ const OCTAVES: u32 = 39;
 
 /// A reuse time, rounded to a quarter of an octave.
 ///
-/// Reuse time: accesses of the same stream from one access to a line to the
-/// next to that line, the latter counted; so the next access but to the same
-/// line has reuse time 1. Bins 0 to 3 hold the times 0 to 3; bin
-/// `4 + 4·(k − 2) + q` holds the times from `2^k + q·2^(k−2)` up to (excluded)
-/// `2^k + (q + 1)·2^(k−2)`, for `k` from 2 to 40. Later times fall in the last
-/// bin. A first access has the bin [`ReuseBin::COLD`].
+/// Reuse time: accesses of the same stream from one access to a line until the next one to it, that one counted;
+/// so an access to the same line as the access before has reuse time 1. Bins 0 to 3 hold the times 0 to 3; bin
+/// `4 + 4·(k − 2) + q` holds the times from `2^k + q·2^(k−2)` up to, but not including,
+/// `2^k + (q + 1)·2^(k−2)`, for `k` from 2 to 40. Later times fall in the last bin. A first access has the bin [`ReuseBin::COLD`].
 ///
 /// Time 0 stands for "no access of this stream": a fetch from the 128-byte
 /// line or the page that the fetch before was from. No histogram counts it.

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prediction {
-    /// In one table of two-bit counters, by the address and as many of the last branches as find a place in it
-    /// (McFarling).
+    /// In one table of two-bit counters, indexed by the address and by as many of the last branches as the index
+    /// has bits (McFarling).
     Gshare,
-    /// In tagged tables of many lengths of history (Seznec and Michaud).
+    /// In tagged tables for histories of many lengths (Seznec and Michaud).
     Tage,
 }
 
@@ -42,8 +42,8 @@ impl PredictorSize {
     /// The best one of them, as an index into [`PREDICTOR_SIZES`].
     pub const BEST: usize = 4;
 
-    /// The simulated predictor of a kind, as an index into [`PREDICTOR_SIZES`], whose size is nearest to a number of
-    /// entries by ratio.
+    /// The simulated predictor of a kind whose size is nearest, by ratio, to a number of entries: its index into
+    /// [`PREDICTOR_SIZES`].
     #[must_use]
     pub fn nearest(prediction: Prediction, entries: f64) -> usize {
         let distance = |size: &Self| (entries.max(1.0) / f64::from(size.entries)).ln().abs();

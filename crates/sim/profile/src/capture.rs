@@ -11,17 +11,17 @@
 //! Profiled twice, a command gives the same bytes if it has one thread and one process, and if neither the clock,
 //! nor random numbers from the kernel, nor its process id decide what it does. For this its environment is fixed
 //! ([`environment`]), the processor is the emulator's most capable one, guest addresses are the emulator's (not
-//! randomised), and the random bytes that the kernel hands to a new program are seeded. QEMU since 8.1 leaves
-//! addresses to the kernel, which then must not randomise them; that works since 9.0, where `setarch` may be
-//! used, which containers may forbid. Profiles of a program by different versions of QEMU are equal but for where
-//! the stack lies, for the reported capabilities of the processor, by which libraries choose their code, and for
-//! what QEMU no longer reports since 9.1: the accesses of instructions that save or load x87's registers or all
-//! of the processor's state.
+//! randomised), and the random bytes that the kernel hands to a new program are seeded. Since version 8.1, QEMU
+//! leaves addresses to the kernel, which then must not randomise them. That works since 9.0, provided that
+//! `setarch` may be used, which containers may forbid. Profiles of a program by different versions of QEMU are
+//! equal except for where the stack lies; for the reported capabilities of the processor, by which libraries
+//! choose their code; and for what QEMU no longer reports since 9.1: the accesses of instructions that save or
+//! load x87's registers or all of the processor's state.
 //!
 //! Two things remain. The loader looks for the program's libraries in a cache of all that the machine has
-//! (`/etc/ld.so.cache`), in a few instructions more or fewer as that grows, unless `LD_LIBRARY_PATH` among the
-//! variables names their folders. And some programs ask which signals the caller ignores: `nohup` ignores some,
-//! and so do shells for what runs in the background.
+//! (`/etc/ld.so.cache`), which takes a few instructions more or fewer as that cache grows, unless
+//! `LD_LIBRARY_PATH` among the variables names their folders. And some programs ask which signals the caller
+//! ignores: `nohup` ignores some, and so do shells for what runs in the background.
 //!
 //! Threads that wait for each other do so in another order each time. So profiles of a program with several
 //! threads differ: instructions, micro-operations of each class, mispredictions and misses per instruction by at
@@ -65,11 +65,12 @@ const EMULATOR: &str = "qemu-x86_64";
 /// File name of the plugin.
 pub const PLUGIN: &str = "libsymbiont_profile_plugin.so";
 
-/// Versions of QEMU's plugin interface that the plugin can export, the newest first. Each QEMU supports one of
-/// them or several, of which any does: see the plugin's `interface`.
+/// Versions of QEMU's plugin interface that the plugin can export, the newest first. Each QEMU supports one or
+/// more of them, and any that it supports will do: see the plugin's `interface`.
 pub const INTERFACES: [i32; 3] = [7, 2, 1];
 
-/// File name of a link to the plugin, by which it exports this version. All have the same length.
+/// File name of the link to the plugin through which it exports this version. All these names have the same
+/// length.
 pub fn plugin_link(version: i32) -> String {
     format!("plug-{version}.so")
 }
@@ -81,11 +82,11 @@ pub struct Capture {
     pub command: Vec<OsString>,
     /// What the profile calls it; the program's file name if none.
     pub name: Option<String>,
-    /// Variables in addition to those of [`environment`]; they go before.
+    /// Variables in addition to those of [`environment`], which they override.
     pub variables: Vec<(OsString, OsString)>,
     /// The plugin.
     pub plugin: PathBuf,
-    /// Instructions of an interval; the plugin's 50 million if none.
+    /// Instructions of an interval; none: the plugin's default of 50 million.
     pub interval: Option<u64>,
     /// Where the program's standard output goes; the caller's if none.
     pub stdout: Option<PathBuf>,
@@ -188,8 +189,8 @@ impl Capture {
         gather::profile(&ran.files()?, self.about(&ran)?)
     }
 
-    /// Runs the program to its end, as above, and writes the trace `path`: windows of
-    /// the phases that its profile has. What was traced.
+    /// Runs the program to its end, as above, and writes the trace `path`: windows of the phases that its profile
+    /// has. Gives what the trace was taken of.
     ///
     /// # Errors
     /// As [`Capture::run`]; when the profile is of another executable, or no window
@@ -213,7 +214,8 @@ impl Capture {
         windows.write(path, &files, &places, profile, self.about(&ran)?)
     }
 
-    /// Runs the program to its end, as above, with these caches simulated: what it did to each region of them.
+    /// Runs the program to its end, as above, while these caches are simulated. Gives what it did to each region
+    /// of them.
     ///
     /// # Errors
     /// As [`Capture::run`].

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 /// Hashes that are kept.
 const LONGEST: usize = 128;
 
-/// The sketch.
+/// The sketch of the lines of code that a phase touches.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CodeSketch {
     /// Stands for the program; 0: it is not known.
@@ -41,7 +41,7 @@ fn hash(line: u64) -> u32 {
 }
 
 impl CodeSketch {
-    /// Of these lines, in any order and any number of times.
+    /// The sketch of these lines, in any order and any number of times; its program is not known.
     #[must_use]
     pub fn of(lines: impl Iterator<Item = u64>) -> Self {
         let mut sketch = Self { program: 0, hashes: lines.map(hash).collect() };
@@ -56,7 +56,7 @@ impl CodeSketch {
         self.hashes.shrink_to_fit();
     }
 
-    /// The same, of the program with this digest.
+    /// The same sketch, as one of the program with this digest.
     #[must_use]
     pub fn in_program(self, digest: &str) -> Self {
         let byte = |sum: u32, byte: u8| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193);
@@ -64,7 +64,7 @@ impl CodeSketch {
         Self { program, ..self }
     }
 
-    /// Adds the lines of another of the same program.
+    /// Adds the lines of another sketch of the same program.
     pub fn merge(&mut self, other: &Self) {
         self.hashes.extend(&other.hashes);
         self.tidy();
@@ -75,14 +75,14 @@ impl CodeSketch {
         self.hashes.len() <= LONGEST && self.hashes.is_sorted_by(|one, next| one < next)
     }
 
-    /// Are both of one known program?
+    /// Are both of the same known program?
     #[must_use]
     pub fn is_of_program_of(&self, other: &Self) -> bool {
         self.program != 0 && self.program == other.program
     }
 
-    /// The share of its lines that are another's too, from 0 to 1; none are if they are not
-    /// [of one program](Self::is_of_program_of).
+    /// The share of its lines that are in another sketch too, from 0 to 1; 0 if they are not [of one
+    /// program](Self::is_of_program_of).
     #[must_use]
     pub fn shared_with(&self, other: &Self) -> f64 {
         if !self.is_of_program_of(other) {

@@ -9,14 +9,12 @@ const START_UP: u64 = 10;
 
 /// A thread's phases, first as recorded, then for ever.
 ///
-/// The rule: after the recorded end each next span is drawn, with a seed, from
-/// the recorded spans that followed a span of the same phase as the one just
-/// ended (the recording as a semi-Markov chain). The first span counts as following
-/// the last one, so that every phase comes again, and phases keep their lengths,
-/// their order of two and, in the long run, their shares. The recording is
-/// not looped: a loop would give a period as long as the profile
-/// that the program does not have. A first span of less than a tenth of the
-/// recording is start-up: it never comes again, and the second one takes its place.
+/// The rule: after the recorded end each next span is drawn, with a seed, from the recorded spans that followed a
+/// span of the same phase as the one just ended (the recording as a semi-Markov chain). The first span counts as
+/// following the last one, so that every phase comes again, and phases keep their lengths, their order of two
+/// and, in the long run, their shares. The recording is not looped: a loop would have a period, as long as the
+/// recording, that the program does not have. A first span of less than a tenth of the recording is start-up: it
+/// never comes again, and the second one takes its place.
 #[derive(Debug, Clone)]
 pub struct Continuation<'a> {
     recorded: &'a [Span],

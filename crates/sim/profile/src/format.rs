@@ -46,7 +46,7 @@ const HEADER: usize = 24;
 /// Longest content that is unpacked: some thirty times that of a long file.
 const LONGEST_CONTENT: u64 = 64 << 20;
 
-/// The file of a profile, as bytes.
+/// A profile as the bytes of its file.
 ///
 /// # Errors
 /// [`ProfileError::Unusable`] when the profile contradicts itself.
@@ -70,7 +70,7 @@ pub fn to_bytes(profile: &Profile) -> Result<Vec<u8>, ProfileError> {
     Ok(bytes)
 }
 
-/// The profile in the bytes of a file; `name` stands in errors.
+/// The profile in the bytes of a file; `name` is what errors call it.
 ///
 /// # Errors
 /// When it is no profile, one of another version, or damaged.

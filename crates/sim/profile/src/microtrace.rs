@@ -28,11 +28,10 @@ pub struct MicroOp {
     pub class: OpClass,
     /// Is it the first micro-operation of its instruction?
     pub starts_instruction: bool,
-    /// How many micro-operations back its sources were made: 1 is the one
-    /// before. 0 is no source, or one long before. A source may be from before the
-    /// micro-trace. Of more than two sources, the two that were made last. Register
-    /// sources, flags, and within an instruction what its load or computation
-    /// hands on; not what passes through memory.
+    /// How many micro-operations back its sources were made: 1 is the one before. 0 is no source, or one long
+    /// before. A source may be from before the micro-trace. Of more than two sources, the two that were made
+    /// last. Sources are registers, flags and, within an instruction, what its load or computation hands on; not
+    /// what passes through memory.
     pub sources: [u16; 2],
     /// Of a load, the store that wrote what it reads, in this micro-trace or shortly before.
     pub stored: Option<FromStore>,

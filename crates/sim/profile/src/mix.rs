@@ -32,7 +32,7 @@ pub enum OpClass {
     Store,
     /// Changes the flow of control: jumps, calls, returns.
     Branch,
-    /// Nothing of these: no-operations, fences, system calls.
+    /// None of these: no-operations, fences, system calls.
     Other,
 }
 

@@ -8,9 +8,8 @@
 //! lines that are touched: good for some million operations.
 //!
 //! # Properties
-//! `what_was_known_before_is_used_again_after_that_long`,
-//! `an_instruction_of_several_operations_is_one`; the synthetic programs are held by the tests
-//! of the rooms that use them.
+//! `what_was_known_before_is_used_again_after_that_long`, `an_instruction_of_several_operations_is_one`; the
+//! synthetic programs are checked by the tests of the crates that use them.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -21,7 +20,7 @@ use crate::{
     Phase, Reuse, ReuseBin, ReuseHistogram, SUPER_SET_CACHES, Stream, SuperSetMap,
 };
 
-/// One micro-operation.
+/// One micro-operation that an [`Observer`] is given.
 #[derive(Debug, Clone, Copy)]
 pub struct ObservedOp {
     /// Address of the instruction.
@@ -115,7 +114,7 @@ fn count_all(reuse: &mut Reuse, access: Access) {
 }
 
 impl Observer {
-    /// Nothing observed yet.
+    /// An observer that has observed nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -137,8 +136,8 @@ impl Observer {
         self.phase.traces.extend(self.recording.take());
     }
 
-    /// The line was accessed so many accesses before the next one of its stream, counted at lines
-    /// of 64 bytes, lines of 128 bytes and pages: a next one to it would have these reuse times.
+    /// Notes that the line was accessed this many accesses before the next one of its stream, counted at lines of
+    /// 64 bytes, lines of 128 bytes and pages: if that next one is to the line, it has these reuse times.
     pub fn knew(&mut self, stream: Stream, line: u64, ago: [u64; 3]) {
         let [lines, double, pages] = match stream {
             Stream::Data => &mut self.data,

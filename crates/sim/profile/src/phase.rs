@@ -3,7 +3,7 @@
 use crate::{Branches, CodeSketch, MicroTrace, Mix, ReuseHistogram, SuperSetMap};
 use serde::{Deserialize, Serialize};
 
-/// Micro-traces that stand for a phase at least; fewer may miss much of what it does.
+/// The fewest micro-traces that should stand for a phase; fewer may miss much of what it does.
 pub const FEWEST_TRACES: usize = 5;
 
 /// Reuse times of one stream at each granularity. Times and accesses are
@@ -44,7 +44,7 @@ pub struct Footprint {
 /// One kind of phase: the sum over the intervals that behave alike.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Instructions that all other counts are of.
+    /// Instructions over which all other counts were taken.
     pub instructions: u64,
     /// Micro-operations.
     pub mix: Mix,

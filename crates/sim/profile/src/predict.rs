@@ -50,7 +50,7 @@ fn spread(at: u64) -> u64 {
 }
 
 impl Predictors {
-    /// Cold: every conditional branch is weakly predicted not taken.
+    /// Cold predictors: every conditional branch is weakly predicted not taken.
     pub fn new() -> Self {
         let of = |prediction, number: usize| {
             let mut of_kind = PREDICTOR_SIZES.iter().filter(|size| size.prediction == prediction);
@@ -70,7 +70,7 @@ impl Predictors {
         }
     }
 
-    /// A conditional branch at `at`. Bit i: the i-th predictor mispredicted it.
+    /// Predicts and learns a conditional branch at `at`. Bit i of the result: the i-th predictor mispredicted it.
     #[inline]
     pub fn conditional(&mut self, at: u64, taken: bool) -> u8 {
         let place = spread(at) ^ self.history as u64;
@@ -89,7 +89,7 @@ impl Predictors {
         wrong
     }
 
-    /// An indirect jump or call at `at` that went to `target`. Bits as above.
+    /// Predicts and learns an indirect jump or call at `at` that went to `target`. Bits as above.
     pub fn indirect(&mut self, at: u64, target: u64) -> u8 {
         let place = spread(at) ^ (self.history as u64 & TARGET_HISTORY);
         let mut wrong = 0;
@@ -105,13 +105,14 @@ impl Predictors {
         wrong
     }
 
-    /// A call, which will return to `after`.
+    /// Notes a call, which will return to `after`.
     pub fn call(&mut self, after: u64) {
         self.top = (self.top + 1) % RETURNS;
         self.returns[self.top] = after;
     }
 
-    /// A return that went to `target`. All bits are set or none.
+    /// Predicts a return that went to `target`. All bits of the result are set or none, since there is one stack
+    /// of return addresses.
     pub fn returned(&mut self, target: u64) -> u8 {
         let predicted = self.returns[self.top];
         self.top = (self.top + RETURNS - 1) % RETURNS;

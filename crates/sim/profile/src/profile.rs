@@ -56,8 +56,8 @@ impl Profile {
         self.threads.first().map_or(&[], |thread| &thread.sequence)
     }
 
-    /// The phase of the thread that executed most, after so many instructions of it; the last one behind its
-    /// end.
+    /// The phase that the thread that executed most is in after this many of its instructions; its last phase
+    /// after its end.
     pub fn phase_at(&self, instructions: u64) -> u16 {
         let mut before = 0_u64;
         let span = self.sequence().iter().find(|span| {
@@ -67,8 +67,8 @@ impl Profile {
         span.or(self.sequence().last()).map_or(0, |span| span.phase)
     }
 
-    /// The share of its instructions that is of phases with too few micro-traces
-    /// ([`Phase::is_thin`]); 0 where it has none of those.
+    /// The share of its instructions that belongs to phases with too few micro-traces ([`Phase::is_thin`]); 0 if
+    /// there are no such phases.
     pub fn thin_share(&self) -> f64 {
         let count = |phase: &Phase| phase.instructions as f64;
         let all: f64 = self.phases.iter().map(count).sum();

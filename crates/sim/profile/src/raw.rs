@@ -54,11 +54,11 @@ pub struct Start {
     pub pid: u32,
     /// Path of the program.
     pub program: String,
-    /// Was it forked off a process that had not executed another program since?
+    /// Was the process forked off another one, and has it not executed another program since?
     pub forked: bool,
 }
 
-/// The process ended as it wished to, and all was written.
+/// The process ended of its own accord, and everything was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// Threads that there was no room to observe.

@@ -26,10 +26,10 @@ pub const KEPT: usize = 128;
 /// How an instruction names an operand in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Operand {
-    /// Bytes of it; 0: not known, and nothing is known to depend on it.
+    /// Its size in bytes; 0: not known, so that nothing is known to depend on it.
     pub bytes: u16,
-    /// Equal of two that make their address from the same registers, scale and displacement; of all
-    /// that the stack pointer alone makes, since cores know by how much it moved; 0: like no other.
+    /// How its address is formed: equal for two that form it from the same registers, scale and displacement, and
+    /// for all that use the stack pointer alone, since cores know by how much it moved. 0: like no other.
     pub form: u32,
 }
 
@@ -60,8 +60,8 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// The next micro-operation, with the address and operand of its access if it makes one: where
-    /// what it reads was stored.
+    /// Takes the next micro-operation, with the address and operand of its access if it makes one. For a load,
+    /// gives the store that wrote what it reads, if that one is remembered.
     #[inline]
     pub fn next(&mut self, class: OpClass, access: Option<(u64, Operand)>) -> Option<FromStore> {
         self.ops += 1;

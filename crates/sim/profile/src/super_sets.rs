@@ -44,7 +44,7 @@ pub struct SuperSetMap {
 }
 
 impl SuperSetMap {
-    /// Without accesses.
+    /// A map without accesses.
     pub fn empty(stream: Stream, sets: u32) -> Self {
         Self { stream, sets, regions: vec![ReuseHistogram::default(); SUPER_SETS] }
     }

@@ -16,13 +16,13 @@
 //! chunk of a file at a time.
 //!
 //! # Terms and units
-//! *Instruction*, *micro-operation*: as in the crate. *Line number*: virtual address / 64. *Block*:
-//! instructions that are always executed together, one entry, at most one branch, at its end. Addresses
-//! are virtual ones, in bytes.
+//! *Instruction*, *micro-operation*: as in the crate. *Line number*: virtual address / 64. *Block*: instructions
+//! that are always executed together, with one entry and at most one branch, at its end. Addresses are virtual
+//! ones, in bytes.
 //!
 //! # Properties
-//! - What is written is read back equal (`windows_round_trip`), in chunks whose
-//!   number and not size grows with the window (`long_windows_come_in_many_chunks`).
+//! - What is written is read back equal (`windows_round_trip`), in chunks whose number, not size, grows with the
+//!   window (`long_windows_come_in_many_chunks`).
 //! - Damage, cuts, other files and other versions are reported, never a panic
 //!   (`damage_anywhere_is_reported`, `any_bytes_are_refused`,
 //!   `chunks_that_fit_their_checksum_but_make_no_sense_are_refused`).
@@ -59,9 +59,8 @@ pub const VERSION: u32 = 2;
 
 /// One micro-operation as it was executed.
 ///
-/// Class, sources and the division into instructions are those of
-/// [`crate::MicroOp`]; instead of what was derived from its address and outcome it
-/// has these themselves.
+/// Class, sources and the division into instructions are those of [`crate::MicroOp`]. Where that has what follows
+/// from the address and the outcome, this has the address and the outcome themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceOp {
     /// What it needs.
@@ -90,7 +89,7 @@ pub struct TraceOp {
 pub struct Branch {
     /// Its kind.
     pub kind: BranchKind,
-    /// Did it leave the sequence of instructions? Only conditional ones may not.
+    /// Did it leave the sequence of instructions? Only conditional ones may stay in it.
     pub taken: bool,
     /// Where execution went on.
     pub next: u64,
@@ -113,7 +112,7 @@ pub enum BranchKind {
     Return,
 }
 
-/// What a trace is of.
+/// What a trace was taken of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The program's name: that of its profile.
@@ -122,24 +121,24 @@ pub struct About {
     pub command: Vec<String>,
     /// SHA-256 of the executable file, in hexadecimal digits.
     pub digest: String,
-    /// Instructions of the thread that the windows are of.
+    /// Instructions that the traced thread executed in all.
     pub instructions: u64,
     /// What the capture could not do, in plain words.
     pub gaps: Vec<String>,
 }
 
-/// What a window is.
+/// What a window shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WindowInfo {
     /// Index into the phases of the program's profile.
     pub phase: u16,
     /// That phase's share of the thread's instructions: the weight of the window.
     pub share: f64,
-    /// Instructions that the thread had executed before.
+    /// Instructions that the thread had executed before the window.
     pub start: u64,
-    /// Instructions of the window that are there to warm up: fewer than all.
+    /// Instructions at the start of the window that are there to warm up: fewer than all.
     pub warm_up: u64,
-    /// Instructions of the window.
+    /// Instructions of the window, those to warm up included.
     pub instructions: u64,
     /// Its micro-operations.
     pub ops: u64,
@@ -153,7 +152,7 @@ pub struct Window {
     /// Lines of data that the thread had used before, at most
     /// [`MOST_LINES`], the least recently used first.
     pub data: Vec<Line>,
-    /// As above, of instructions.
+    /// The same of lines of instructions.
     pub code: Vec<Line>,
     /// Its operations, in program order.
     pub ops: TraceOps,

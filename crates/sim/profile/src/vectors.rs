@@ -7,15 +7,15 @@
 //! # Approach
 //! The program runs under the plugin once more, while the caches of one machine are simulated line by line
 //! ([`caches`]). For each interval of 50 million instructions, in the order of execution, uses and misses are
-//! kept by *super-set*, a contiguous group of sets. Thresholds, and fewer super-sets, are up to the readers,
-//! which group and compare. Intervals are not grouped into phases.
+//! kept by *super-set*, a contiguous group of sets. Readers choose thresholds, and may merge super-sets.
+//! Intervals are not grouped into phases.
 //!
 //! The file is JSON. It says of which executable (SHA-256) and of which caches it is.
 //!
 //! # Properties
 //! - What is written is read back equal (`vectors_round_trip`).
 //! - Anything else is refused, with the reason (`files_that_make_no_sense_are_refused`).
-//! - Of other caches or another executable they are refused (`vectors_of_something_else_are_refused`).
+//! - Vectors of other caches or another executable are refused (`vectors_of_something_else_are_refused`).
 
 pub mod caches;
 
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 /// The version that is written and read.
 pub const VERSION: u32 = 1;
-/// Super-sets that are kept of a cache, or as many as it has sets.
+/// Super-sets that are kept of a cache; as many as it has sets, if those are fewer.
 pub const SUPER_SETS: u32 = 128;
 /// The caches of an interval, in order.
 pub const CACHES: [&str; 3] = ["L1 data", "L1 instruction", "L2"];
@@ -93,11 +93,11 @@ impl fmt::Display for Hierarchy {
 pub struct Counts {
     /// Accesses.
     pub uses: Vec<u32>,
-    /// Those that missed.
+    /// Accesses that missed.
     pub misses: Vec<u32>,
 }
 
-/// A stretch of the program.
+/// One interval of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// Its instructions.
@@ -154,19 +154,19 @@ pub enum VectorsError {
         /// What is wrong.
         what: String,
     },
-    /// It is of other caches.
+    /// The file is of other caches than those asked for.
     #[error(
         "vectors of {program} are of other caches ({theirs}) than these ({ours}); capture them again"
     )]
     OtherCaches {
         /// The program.
         program: String,
-        /// Those of the file.
+        /// The caches of the file.
         theirs: Box<Hierarchy>,
-        /// Those that were asked for.
+        /// The caches that were asked for.
         ours: Box<Hierarchy>,
     },
-    /// It is of another executable.
+    /// The file is of another executable.
     #[error("vectors of {program} are of another executable; capture them again")]
     OtherExecutable {
         /// The program.
@@ -244,8 +244,9 @@ impl Vectors {
         Ok(())
     }
 
-    /// The interval in which the program is after so many instructions: behind its end it begins anew, as a
-    /// program that runs longer than when it was captured mostly does the same again.
+    /// The interval that the program is in after this many instructions. After its end it starts over, since a
+    /// program that runs longer than when it was captured mostly does the same again. None if no interval was
+    /// captured.
     #[must_use]
     pub fn at(&self, instructions: u64) -> Option<&Interval> {
         let all: u64 = self.intervals.iter().map(|interval| interval.instructions).sum();

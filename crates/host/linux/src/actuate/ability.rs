@@ -26,7 +26,7 @@ pub struct Privilege {
     capable: bool,
     /// The most urgent nice value that its `RLIMIT_NICE` grants.
     floor: i8,
-    /// May it place any thread, whichever user's it becomes?
+    /// May it place any thread, even one that comes to belong to another user?
     places_all: bool,
 }
 
@@ -47,7 +47,7 @@ impl Privilege {
         Self { capable, floor: floor(getrlimit(Resource::Nice).current), places_all }
     }
 
-    /// May it place any thread, also one that becomes another user's?
+    /// May it place any thread, even one that comes to belong to another user?
     #[must_use]
     pub fn may_place_all(&self) -> bool {
         self.places_all
@@ -98,7 +98,8 @@ pub struct Abilities {
 }
 
 impl Abilities {
-    /// The abilities with so many hardware threads online, these rights, and this `sched_ext` scheduler.
+    /// The abilities that follow from the number of hardware threads online, these rights, the way in which the
+    /// host groups processes for scheduling, and the loaded `sched_ext` scheduler, if any.
     #[must_use]
     pub fn new(
         online: usize,

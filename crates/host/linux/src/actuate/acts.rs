@@ -286,7 +286,7 @@ fn within_allowed(target: &Target, allowed: &CpuSet) -> Result<Option<CpuSet>, E
     Ok((inside != *allowed).then_some(inside))
 }
 
-/// What shall be applied on a thread for a priority.
+/// What is to be applied on a thread for a priority.
 fn wanted(entry: &Entry, priority: Priority, most_urgent: i8) -> Result<AppliedSettings, Ended> {
     let own = AppliedSettings { nice: None, idle_class: false, ..entry.applied().clone() };
     match (priority, entry.saved.class) {

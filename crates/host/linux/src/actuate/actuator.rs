@@ -17,7 +17,7 @@ use super::state_dir::{StateDir, StateDirError};
 use super::thread::{ThreadError, ThreadKey};
 use crate::inheriting::{Guard, Inheriting};
 
-/// Trouble with an actuator as a whole.
+/// An error of the actuator as a whole, not of a single thread.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep a journal, so nothing would be restored after a crash: {0}")]
 pub struct ActuatorError(#[from] StateDirError);
@@ -38,7 +38,7 @@ impl Actuator {
         Self::over(Box::new(Host::new(host)), Privilege::current(), host.cpus().len(), state_dir)
     }
 
-    /// The same over any kernel, with so many hardware threads online.
+    /// The same over any kernel, with this many hardware threads online.
     pub(super) fn over(
         kernel: Box<dyn Kernel>,
         privilege: Privilege,
@@ -55,8 +55,8 @@ impl Actuator {
         self.state.lock()
     }
 
-    /// What this process may change here and could restore. Whether
-    /// priorities act is reported for the processes that compete now.
+    /// What this process may change here, and could restore. Whether priorities have an effect is judged for the
+    /// processes that compete now.
     #[must_use]
     pub fn abilities(&self) -> Abilities {
         let mut state = self.state();
@@ -71,8 +71,9 @@ impl Actuator {
         Abilities { boost: now(all.boost), idle_class: now(all.idle_class), ..all }
     }
 
-    /// When the loop first sees a thread: saves what the thread has, and returns its allowed CPUs. What it inherited
-    /// from a thread that we had changed is undone first. A thread that is adopted already keeps what was saved.
+    /// To be called when the loop first sees a thread: saves what the thread has, and returns its allowed CPUs.
+    /// What it inherited from a thread that we had changed is undone first. A thread that was adopted before
+    /// keeps what was saved then.
     ///
     /// # Errors
     /// When it is gone or cannot be read.
@@ -98,7 +99,7 @@ impl Actuator {
         threads.into_iter().map(|thread| state.allowed(thread)).collect()
     }
 
-    /// Was it here that a thread was put into the idle class, in which it runs only when no other is ready?
+    /// Did this actuator put the thread into the idle class, in which it runs only when no other thread is ready?
     #[must_use]
     pub fn has_set_idle(&self, thread: &ThreadId) -> bool {
         self.state().has_set_idle(&thread.into())
@@ -133,9 +134,9 @@ impl Actuator {
         }
     }
 
-    /// Undoes at once what a newborn inherited from a thread that we had changed. Costs no system call if its maker's
-    /// process was never changed. The parent is what the fork event names. For a new thread of a process that is not
-    /// its maker, which can be any thread of the process.
+    /// Undoes at once what a newborn inherited from a thread that we had changed. Costs no system call if its
+    /// maker's process was never changed. The parent is the one that the fork event names: for a new thread, that
+    /// is not its maker, which can be any thread of its process.
     pub fn newborn(&self, parent_process: u32, parent_thread: u32, process: u32, thread: u32) {
         if process == thread && parent_process == process {
             // A leader was listed again: no thread of its process made it, but one may have become
@@ -152,8 +153,7 @@ impl Actuator {
         }
     }
 
-    /// How many threads could not be restored when they should have been, since they had
-    /// become another user's.
+    /// How many threads could not be restored when they should have been, because they had become another user's.
     #[must_use]
     pub fn slipped(&self) -> u64 {
         self.state().slipped

@@ -38,8 +38,8 @@ impl Cgroups {
         Self::find(host.cpus(), &CgroupPaths::default())
     }
 
-    /// Looks again, where mounts or what is online changed. What this process's cpuset allows is
-    /// asked again where its cgroup cannot be read.
+    /// Looks again after mounts or the online CPUs have changed. Where this process's cgroup cannot be read, what
+    /// its cpuset allows is asked anew each time.
     pub(super) fn look_again(&mut self, online: CpuSet, mounts_changed: bool) {
         if mounts_changed || online != self.online {
             *self = Self::find(online, &self.paths);
@@ -146,19 +146,19 @@ impl Cgroups {
     }
 }
 
-/// What the cgroups of a process leave it.
+/// What the cgroups of a process let it use.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Share {
     /// The cgroup of its cpuset, if it is not the topmost one.
     pub cgroup: Option<String>,
     /// May no other cpuset use its CPUs? None: not known.
     pub is_exclusive: Option<bool>,
-    /// CPU time over time that it may use, the least of its cgroup and those above.
+    /// The least quota of its cgroup and those above it: CPU time per unit of time. None: no quota.
     pub quota: Option<f64>,
 }
 
 impl Cgroups {
-    /// What the cgroups of a process leave it.
+    /// What the cgroups of a process let it use.
     #[must_use]
     pub fn share(&self, process: u32) -> Share {
         let path = self.paths.of_cpuset(process).unwrap_or_default();

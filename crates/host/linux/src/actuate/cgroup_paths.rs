@@ -1,8 +1,8 @@
 //! The cgroups of processes, by paths from the top of what is mounted.
 //!
 //! # Problem
-//! Rules, names of containers, cpusets and quotas go by the paths of cgroups. In a cgroup namespace the kernel shows
-//! others: see [`super::origin`].
+//! Rules, names of containers, cpusets and quotas are found by the paths of cgroups. In a cgroup namespace the
+//! kernel shows other paths than outside of it: see [`super::origin`].
 //!
 //! # Approach
 //! Each hierarchy has its own root in a namespace, and its own place in the tree. All are found once

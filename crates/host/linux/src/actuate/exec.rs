@@ -19,8 +19,8 @@
 //! ```
 //!
 //! # Properties
-//! - The caller's own settings come back, also if a sample fell between exchange and report
-//!   (`an_exec_is_undone_although_a_sample_fell_before_its_report`), and if no report came at all
+//! - The caller's own settings come back, even if a sample fell between the exec and its report
+//!   (`an_exec_is_undone_although_a_sample_fell_before_its_report`), or if no report came at all
 //!   (`an_exec_that_was_never_reported_is_undone_at_the_end`).
 //! - A move before the report leaves what was saved alone
 //!   (`a_move_before_the_report_of_an_exec_changes_nothing`).

@@ -32,7 +32,8 @@ pub enum Grouping {
 /// Does a nice value act between all these processes? If not, why.
 ///
 /// # Errors
-/// The reason, in words for a user: without numbers, as it is counted, and as others may read it.
+/// The reason, in words for a user. It names no group, since reasons are counted by their text and may be read by
+/// others.
 pub fn share_one_group(keys: &BTreeMap<u32, GroupKey>) -> Result<(), String> {
     let mut keys = keys.values();
     let Some(first) = keys.next() else { return Ok(()) };

@@ -42,7 +42,7 @@ impl Newborn {
     }
 }
 
-/// What a newborn inherited from us and shall have instead.
+/// What a newborn inherited from us and is to have instead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Repair {
     pub mask: Option<Mask>,

@@ -141,7 +141,7 @@ pub enum JournalError {
         /// What is wrong.
         why: String,
     },
-    /// It is another user's, and longer than any that was kept bounded.
+    /// It is another user's, and longer than a manager that keeps its journal bounded would write.
     #[error("{path} is too long to be read for another user: its owner can restore from it")]
     TooLong {
         /// The file.

@@ -1,5 +1,5 @@
 //! What there is to restore, as one plain value: the applied state of a living manager, or what a dead manager's
-//! journal says. Without any I/O, it decides what a thread that is found on the machine is given back.
+//! journal says. It does no I/O; it decides which settings a thread that is found on the machine gets back.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ pub(super) struct JournalState {
     pub undone: BTreeSet<ThreadKey>,
 }
 
-/// What shall be done to one thread.
+/// What is to be done to one thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Repairs {
     pub repair: Repair,

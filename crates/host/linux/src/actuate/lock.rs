@@ -17,15 +17,15 @@ use super::state_dir::{StateDir, StateDirError};
 
 const NAME: &str = "lock";
 
-/// The lock cannot be had.
+/// The lock cannot be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another manager of this user runs.
     #[error("another symbiont{} already manages the programs of this user", pid.map(|p| format!(" (process {p})")).unwrap_or_default())]
     Busy {
-        /// Its process, where it says so.
+        /// Its process, where the file says so.
         pid: Option<u32>,
-        /// All that it manages has ended: it will end in a moment.
+        /// Has everything that it manages ended, so that it will end in a moment?
         ending: bool,
     },
     /// The file cannot be used.
@@ -33,7 +33,7 @@ pub enum LockError {
     File(#[from] StateDirError),
 }
 
-/// Held as long as this value lives.
+/// The lock, held as long as this value lives.
 #[derive(Debug)]
 pub struct Lock {
     // Withdrawn before the lock is given up, so that the next manager's are not touched.
@@ -47,9 +47,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of a state directory, which is made if missing. A process that has
-    /// it is published there and, where that is possible, in the others: there
-    /// programs that use another state directory find their manager.
+    /// Takes the lock of a state directory, which is made if missing. The holder is published there and, where
+    /// that is possible, in `others`, so that programs that use another state directory find their manager.
     ///
     /// # Errors
     /// [`LockError::Busy`] if another process has it.
@@ -87,7 +86,7 @@ impl Lock {
         Ok(Self { record, elsewhere, holder, dir, others, file })
     }
 
-    /// Says that a process and all its descendants are managed.
+    /// Publishes that a process and all its descendants are managed.
     ///
     /// # Errors
     /// When that cannot be published.
@@ -120,12 +119,12 @@ impl Lock {
         Ok(self.record.write(&self.holder)?)
     }
 
-    /// Takes the lock anew if its file or the whole state directory was
-    /// removed (which is done to a user's runtime directory at logout).
+    /// Takes the lock again if its file or the whole state directory was removed, as a user's runtime directory
+    /// is at logout.
     ///
     /// # Errors
-    /// When that cannot be done, or another manager was faster. A process that goes on managing all the same does so
-    /// next to that other one.
+    /// When that cannot be done, or another manager was faster. A process that goes on managing all the same then
+    /// does so alongside that manager.
     pub fn keep(&mut self) -> Result<(), LockError> {
         let is_held = self.dir.is_in_place() && self.dir.still_names(NAME, &self.file);
         if is_held && self.record.is_in_place() {

@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //! A program that is managed already must not get a second manager: not from another state directory, nor from
-//! another user (root). The program must not notice its manager, so that no environment variable can name it.
+//! another user (root). The program must not notice its manager, so no environment variable can name it.
 //!
 //! # Approach
 //! Each manager publishes a small file in the folder `managers` of its state directory, and of its user's default
@@ -10,8 +10,8 @@
 //! if its manager lives, and if only root or the reader's own user can have written it.
 //!
 //! # What remains
-//! Not found is a program whose descent is cut (its parent exited), and one that has another default directory
-//! than its manager (`XDG_RUNTIME_DIR`) and uses another state directory as well.
+//! A program is not found if its descent is cut (its parent exited), or if it has another default directory than
+//! its manager (`XDG_RUNTIME_DIR`) and uses another state directory as well.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -146,7 +146,8 @@ impl Drop for PublishedRecord {
     }
 }
 
-/// Where managers that published in this user's own state directory, and were killed, have left a journal.
+/// The other state directories with a journal of a killed manager that had published in `state_dir`, this user's
+/// own.
 #[must_use]
 pub fn left_behind(state_dir: &Path) -> BTreeSet<PathBuf> {
     let is_own = |owner| owner == rustix::process::geteuid().as_raw();
@@ -184,8 +185,8 @@ pub(super) fn from_file(file: File) -> Option<Holder> {
     serde_json::from_slice(&text).ok()
 }
 
-/// The manager, if one that lives and published in one of these state
-/// directories manages this process: it or an ancestor of it was enrolled.
+/// The process of the living manager that manages this process: the one that enrolled it or an ancestor of it.
+/// None if no manager that published in one of these state directories did.
 #[must_use]
 pub fn managed_by(process: u32, state_dirs: &[PathBuf]) -> Option<u32> {
     let holders: Vec<Holder> = state_dirs

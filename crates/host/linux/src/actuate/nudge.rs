@@ -1,7 +1,7 @@
 //! Moves threads without leaving their masks narrow.
 //!
 //! # Problem
-//! A thread whose mask stays narrow runs where it shall. But its program counts the CPUs of that mask: a thread
+//! A thread whose mask stays narrow runs where it should. But its program counts the CPUs of that mask: a thread
 //! pool, a runtime or a library sizes itself by it, often for life, or sets it again later as if it were its own.
 //!
 //! # Approach
@@ -31,7 +31,7 @@
 //! - It is moved from where it runs (`a_nudge_is_made_from_where_the_thread_runs`); one that sleeps is never narrow
 //!   (`a_sleeping_thread_is_not_narrowed`).
 //! - After a crash in between nothing stays narrow, whatever else happens
-//!   (`all_is_undone_whatever_happens`, in [`super::event_machine`]).
+//!   (`any_order_of_events_is_undone`, in [`super::event_machine`]).
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ struct Ready {
 /// How it went.
 #[derive(Debug)]
 enum Went {
-    /// It sleeps, or runs where it shall: nothing was done.
+    /// It sleeps, or runs where it should: nothing was done.
     Needless,
     /// Its mask is no longer what was read, and was left alone.
     Changed,
@@ -88,7 +88,7 @@ enum Went {
 }
 
 impl Actuator {
-    /// Carries out moves in order, nudges that follow each other in one; one outcome for each.
+    /// Carries out moves in order, consecutive nudges together; returns one outcome for each move.
     #[must_use]
     pub fn apply_all(&self, moves: &[Move]) -> Vec<Outcome> {
         let is_nudge = |asked: &Move| matches!(asked.change, Change::Nudge(_));

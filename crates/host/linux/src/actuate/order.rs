@@ -17,13 +17,14 @@
 //! ```
 //!
 //! # Terms
-//! A target is *free* if on one of its CPUs none of the threads runs that have still to leave.
+//! A target is *free* if one of its CPUs runs none of the threads that have still to leave.
 //!
 //! # Properties
 //! - Each goes once (`each_goes_once`), early or when its target is free
 //!   (`none_goes_where_another_has_still_to_leave`).
-//! - Of a cycle one goes early, of others none (`one_thread_of_a_cycle_goes_early`); of two groups that change places
-//!   the smaller one (`the_smaller_group_goes_early`), and the ways are few (`those_that_go_the_same_way_go_together`).
+//! - In a cycle, one thread goes early; elsewhere none does (`one_thread_of_a_cycle_goes_early`). Of two groups
+//!   that change places, the smaller one goes early (`the_smaller_group_goes_early`), and those that go the same
+//!   way go together (`those_that_go_the_same_way_go_together`).
 
 use std::collections::BTreeMap;
 

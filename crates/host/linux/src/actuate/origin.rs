@@ -6,17 +6,17 @@
 //! for each reader then, and no path says what the root itself is called.
 //!
 //! # Approach
-//! Where a mount shows more than the namespace, its root is so many levels above the namespace's (`/../..`). So this
-//! process's own cgroup is that many levels below the mount's top, less those that its own path goes up, and then
-//! down by its own path. It is found there by its list of processes ([`Origin::find`]). The names on the way to it are
-//! what each `..` stands for ([`Origin::absolute`]).
+//! Where a mount shows more than the namespace, the kernel shows its root as so many levels above the namespace's
+//! (`/../..`). So this process's own cgroup lies that many levels below the mount's top, less those that its own
+//! path goes up, and then down by its own path. It is found there by its list of processes ([`Origin::find`]).
+//! The names on the way to it are what each `..` stands for ([`Origin::absolute`]).
 //!
 //! # Terms and units
 //! *Absolute*: from the top of what is mounted; that is the node's own root where the node's tree is mounted.
 //!
 //! # Properties
 //! - A path is what a walk over the tree makes of it (`a_shown_path_leads_to_its_cgroup`), and one beyond what is
-//!   mounted is none (`what_is_not_mounted_has_no_absolute_path`).
+//!   mounted has no absolute form (`what_is_not_mounted_has_no_absolute_path`).
 //! - The namespace's root is found, also from another cgroup (`the_root_is_found_by_this_process`).
 
 use std::fs;
@@ -85,7 +85,7 @@ impl Origin {
     }
 }
 
-/// The names of the cgroup so many levels below a folder of which a cgroup by this path has the process.
+/// The names of the cgroup this many levels below `top` under which the cgroup at `down` has the process.
 fn names_to(top: &Path, levels: usize, down: &str, process: u32) -> Option<Vec<String>> {
     let mut level = vec![top.to_owned()];
     for _ in 0..levels {

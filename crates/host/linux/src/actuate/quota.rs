@@ -1,16 +1,18 @@
-//! Quotas of CPU time, and how often they stopped those that they hold for.
+//! Quotas of CPU time, and how often they stopped the processes that they apply to.
 //!
 //! # Problem
-//! A thread whose cgroup has used up its quota of CPU time (CFS bandwidth control, `cpu.max`, `cpu.cfs_quota_us`) waits
-//! until the next period begins. In the kernel's accounts it waits then as one does that stands in line behind others.
+//! A thread whose cgroup has used up its quota of CPU time (CFS bandwidth control, `cpu.max`, `cpu.cfs_quota_us`)
+//! waits until the next period begins. In the kernel's accounts that looks the same as waiting in line behind
+//! other threads.
 //!
 //! # Approach
-//! The cgroups of a process from its own upwards that have a quota are found once ([`CpuQuotas::of`]); reading what one
-//! has counted since ([`Quota::count`]) is one file then, `cpu.stat` of cgroups(7), first and second version alike.
+//! The cgroups of a process that have a quota, from its own upwards, are found once ([`CpuQuotas::of`]). After
+//! that, reading what has been counted for one of them ([`Quota::count`]) takes one file, `cpu.stat` of
+//! cgroups(7), in the first version as in the second.
 //!
 //! # Terms and units
-//! *Quota*: CPU time over time, so 1.5 is one CPU and a half. *Period*: time for which a quota is given out, 100 ms as
-//! a rule; a period counts if the cgroup ran in it, and as throttled if the quota was used up.
+//! *Quota*: CPU time per unit of time, so 1.5 is one and a half CPUs. *Period*: the time for which a quota is given
+//! out, usually 100 ms; a period counts if the cgroup ran in it, and counts as throttled if the quota was used up.
 //!
 //! # Properties
 //! - Quotas are found in the cgroup and above it, in both versions (`quotas_are_found_in_both_versions`).
@@ -22,7 +24,7 @@ use std::path::{Path, PathBuf};
 use super::cgroup_paths::CgroupPaths;
 use super::hierarchy::{CgroupMounts, Hierarchy};
 
-/// Where quotas are found.
+/// Finds the quotas that apply to processes.
 #[derive(Debug, Clone)]
 pub struct CpuQuotas {
     first: Option<Hierarchy>,
@@ -30,27 +32,27 @@ pub struct CpuQuotas {
     paths: CgroupPaths,
 }
 
-/// A quota that holds for a process.
+/// A quota that applies to a process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quota {
     /// The cgroup that has it.
     pub cgroup: String,
-    /// CPU time over time.
+    /// CPU time per unit of time: 1.5 is one and a half CPUs.
     pub cpus: f64,
     counts: PathBuf,
 }
 
-/// Periods of a quota.
+/// How many periods of a quota have passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Periods {
-    /// In which the cgroup ran.
+    /// Those in which the cgroup ran.
     pub all: u64,
-    /// In which the quota was used up.
+    /// Those in which the quota was used up.
     pub throttled: u64,
 }
 
 impl CpuQuotas {
-    /// Looks where the hierarchies are mounted.
+    /// Finds out where the hierarchies are mounted.
     #[must_use]
     pub fn discover() -> Self {
         let mounts = CgroupMounts::read();
@@ -66,7 +68,7 @@ impl CpuQuotas {
         Self { first, unified, paths }
     }
 
-    /// The quotas that hold for a process, its own cgroup's first; none where it is gone or they cannot be read.
+    /// The quotas that apply to a process, its own cgroup's first; none where it is gone or they cannot be read.
     #[must_use]
     pub fn of(&self, process: u32) -> Vec<Quota> {
         let groups = self.paths.of(process).unwrap_or_default();

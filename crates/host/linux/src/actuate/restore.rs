@@ -15,8 +15,7 @@ use super::syscalls::facts_of;
 use super::thread::ThreadKey;
 use super::trust::Trust;
 
-/// No user shall make root read without end. No journal that was kept bounded comes near this
-/// size.
+/// No user should be able to make root read without end. No journal that was kept bounded comes near this size.
 const MOST_BYTES_OF_OTHERS: u64 = 64 << 20;
 
 /// What was found in a state directory, and what became of it.
@@ -65,9 +64,8 @@ fn as_text<S: serde::Serializer>(errors: &[JournalError], to: S) -> Result<S::Ok
 /// Restores what the journals of dead managers say. Root may do so for
 /// another user, as far as that user's threads and their descendants go.
 ///
-/// A journal is removed once everything in it was restored, had exited or
-/// belongs to another process now; one with failures stays for a later try with
-/// more rights.
+/// A journal is removed once everything in it was restored, has exited, or was changed by another process since;
+/// one with failures stays for a later try with more rights.
 ///
 /// # Errors
 /// When the state directory itself cannot be used. A missing one is fine.
@@ -100,8 +98,8 @@ pub(super) fn restore_over(
     Ok(restored)
 }
 
-/// Was a manager of this state directory killed that has not ended yet? It ends when it gets a CPU, which takes
-/// seconds where others are preferred; what it did cannot be restored before.
+/// Is a manager of this state directory still ending after it was killed? It ends once it gets a CPU, which takes
+/// seconds where others are preferred; what it did cannot be restored before that.
 #[must_use]
 pub fn is_manager_ending(state_dir: &Path) -> bool {
     let Ok(Some(dir)) = StateDir::open_to_restore(state_dir) else { return false };

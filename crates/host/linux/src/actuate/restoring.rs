@@ -42,7 +42,7 @@ pub struct RestoreReport {
     pub descendants: usize,
     /// Threads that had exited.
     pub gone: usize,
-    /// Threads that another process changed since; theirs was left alone.
+    /// Threads that another process has changed since: its settings were left alone.
     pub left_alone: Vec<NotRestored>,
     /// Threads that could not be restored.
     pub failed: Vec<NotRestored>,

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use symbiont_machine::Ability;
 
-/// The `sched_ext` scheduler that decides on this machine now, by its name.
+/// The name of the `sched_ext` scheduler that decides on this machine now; none if none is loaded.
 #[must_use]
 pub fn loaded_scheduler() -> Option<String> {
     loaded(Path::new("/sys/kernel/sched_ext"))

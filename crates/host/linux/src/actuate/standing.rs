@@ -1,9 +1,10 @@
 //! Keeps a thread from running while its mask is narrow.
 //!
 //! # Problem
-//! A running thread has a narrow mask until its CPU was interrupted to let it go: some twenty microseconds, more
-//! on a busy machine. Then it runs on its target before its mask is widened. In both cases its program may read
-//! the narrow mask. In a virtual machine, whose CPUs stop at any moment, either may take milliseconds.
+//! A thread whose mask is narrowed while it runs goes on running until its CPU is interrupted: for some twenty
+//! microseconds, more on a busy machine. After that it runs on its target until its mask is widened. In both
+//! cases its program may read the narrow mask. In a virtual machine, whose CPUs stop at any moment, either may
+//! take milliseconds.
 //!
 //! # Approach
 //! Threads of ours run at real-time priority on all CPUs of the target and on the CPU that the thread leaves: the
@@ -141,7 +142,7 @@ impl Standing {
         }
     }
 
-    /// A nudge took so long; unless others were kept from running, the caller may have waited for its turn meanwhile.
+    /// A nudge took this long; unless others were kept from running, the caller may have waited for its turn meanwhile.
     pub fn took(&mut self, time: Duration) {
         if time > self.late && self.kept.is_none() {
             if let Some(cpu) = self.at {

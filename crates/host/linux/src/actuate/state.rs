@@ -24,7 +24,7 @@ use super::trust::Trust;
 /// A thread that set a mask of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
-    /// Which thread.
+    /// The thread.
     pub thread: ThreadKey,
     /// The mask that it had set.
     pub mask: CpuSet,
@@ -64,7 +64,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Nothing is adopted; so many hardware threads are online.
+    /// Nothing is adopted; this many hardware threads are online.
     pub fn new(
         kernel: Box<dyn Kernel>,
         privilege: Privilege,

@@ -19,7 +19,7 @@ const ROOTS_DIR: &str = "/run/symbiont";
 /// A state directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateDirError {
-    /// The kernel said no.
+    /// A system call failed.
     #[error("cannot {what} {path}: {source}")]
     Io {
         /// What was attempted.
@@ -29,7 +29,7 @@ pub enum StateDirError {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// Another process could write there.
+    /// Another user owns it, or could write there.
     #[error(
         "{path} is not safe to use: {why}; remove it, or use a directory of your own (--state-dir)"
     )]
@@ -105,9 +105,9 @@ pub fn visible_state_dirs() -> Vec<PathBuf> {
     if own == roots { vec![own] } else { vec![own, roots] }
 }
 
-/// The default state directories to restore from: this user's own and all others of this
-/// user's or, for root, of all users that are there. The name identifies the user; a directory
-/// that was made in another user's name is passed by.
+/// The default state directories to restore from: this user's own, and any others of this user or, for root, of
+/// any user. A directory's name says which user it is for; one that another user made under that name is passed
+/// over.
 #[must_use]
 pub fn all_state_dirs() -> Vec<PathBuf> {
     let entries = |folder| fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
@@ -202,7 +202,7 @@ impl StateDir {
         Ok(folder)
     }
 
-    /// Refuses what belongs to another process, or where others may write.
+    /// Refuses what belongs to another user, or where others may write.
     fn check(&self, trusted: impl Fn(u32) -> bool) -> Result<(), StateDirError> {
         let stat = self.stat()?;
         let refuse = |why: String| StateDirError::Unsafe { path: self.path.clone(), why };

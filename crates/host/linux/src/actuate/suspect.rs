@@ -16,13 +16,14 @@
 //!                                                                     could run, and read, while it was narrow
 //! ```
 //!
-//! A library that tries one CPU after another and then goes back reads its mask so often that it would some time
-//! catch a nudge's target. So a thread is not nudged within a second of a change of its mask.
+//! A library that tries one CPU after another and then goes back reads its mask so often that it would sooner or
+//! later catch a nudge's target. So a thread is not nudged within a second of a change of its mask.
 //!
 //! # Properties
 //! In `tests/actuate/nudging.rs`:
-//! - A mask that was read from ours is undone once, and believed then (`a_mask_that_was_read_from_ours_is_undone`).
-//!   It is nudged by what it has then (`a_thread_that_got_its_mask_back_is_nudged`).
+//! - A mask that was read from ours is undone once, and believed after that
+//!   (`a_mask_that_was_read_from_ours_is_undone`). From then on the thread is nudged by the mask that it has
+//!   (`a_thread_that_got_its_mask_back_is_nudged`).
 //! - One whose mask was chosen before is believed (`a_thread_that_chose_a_mask_before_is_believed`).
 //! - A pin to where threads were nudged stays (`a_pin_to_where_others_were_nudged_stays`,
 //!   `a_pin_to_where_the_thread_was_nudged_stays`), also after such a target was inherited

@@ -76,13 +76,13 @@ impl Class {
     }
 }
 
-/// Trouble with one thread.
+/// An error with one thread.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
     /// It has exited, or its number now means another thread.
     #[error("{0} has exited")]
     Gone(ThreadKey),
-    /// The kernel said no.
+    /// A system call failed.
     #[error("cannot {what} of thread {thread}: {source}")]
     Kernel {
         /// What was tried.

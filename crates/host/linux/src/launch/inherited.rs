@@ -39,22 +39,23 @@ extern "C" fn note() {
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
 
-/// From now on a write beyond this process's limit of file sizes fails with EFBIG, as
-/// one to a full disk does with ENOSPC, and does not end the process. Programs that
-/// are launched get the signal as this process was started with it.
+/// From now on a write beyond this process's limit of file sizes fails with EFBIG, as one to a full disk does
+/// with ENOSPC, and does not end the process. Programs that are launched get the signal handled as this process
+/// got it at its start.
 pub fn let_writes_fail() {
     raw::set_ignored(libc::SIGXFSZ, true);
 }
 
-/// Is a signal ignored, as `nohup` and a shell's `&` have it for what they start?
+/// Does this process ignore a signal, as `nohup` and a shell's `&` arrange for what they start?
 #[must_use]
 pub fn is_ignored(signal: i32) -> bool {
     raw::is_ignored(signal)
 }
 
-/// Has a program started by fork(2) and execve(2), with the ignored signals of this process. By `posix_spawn`, which
-/// the standard library prefers, glibc starts programs with the signals ignored that it uses itself (32 and 33). And
-/// the library has SIGPIPE as at first, though it may have been ignored: `trap '' PIPE`.
+/// Makes a command start its program by fork(2) and execve(2), with the same signals ignored as when this process
+/// was started. With `posix_spawn`, which the standard library prefers, glibc starts programs with two signals
+/// ignored that it uses itself (32 and 33). And the standard library resets SIGPIPE, even where it had been
+/// ignored (`trap '' PIPE`).
 pub fn by_fork(command: &mut std::process::Command) -> &mut std::process::Command {
     // SAFETY: sigaction alone is called between fork and exec, which is async-signal-safe.
     unsafe {

@@ -51,7 +51,7 @@ pub enum Session {
 }
 
 impl Job {
-    /// What people call it.
+    /// Its name, or its program's if it was given none.
     #[must_use]
     pub fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.command.name())

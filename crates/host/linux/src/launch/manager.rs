@@ -124,14 +124,13 @@ impl Manager {
         self.say(&Message::Ready(notes.to_owned()))
     }
 
-    /// Instead of [`Manager::ready`]: the roots cannot be managed, and shall
-    /// run without.
+    /// To be called instead of [`Manager::ready`]: the roots cannot be managed, and are to run unmanaged.
     pub fn fail(mut self, why: &str) {
         // If no process listens, no report is needed.
         let _ = self.say(&Message::Failed(why.to_owned()));
     }
 
-    /// Everything is restored; gives the report to a supervisor's caller.
+    /// To be called once everything is restored: gives the report to a supervisor's caller.
     ///
     /// # Errors
     /// When no process waits for a report, as is always so after [`exec_in_place`].

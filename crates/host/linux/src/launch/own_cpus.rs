@@ -20,8 +20,8 @@ pub struct OwnCpus {
 }
 
 impl OwnCpus {
-    /// Keeps all threads of this process off these hardware threads, and those that they make
-    /// later; of none, gives them what the user allowed. Changes nothing where no other would be left.
+    /// Keeps all threads of this process, and those that they make later, off these hardware threads. Without
+    /// any, gives them all that the user allowed. Changes nothing where no other hardware thread would be left.
     ///
     /// # Errors
     /// When the kernel refuses.

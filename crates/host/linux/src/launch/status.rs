@@ -28,7 +28,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Did all go well?
+    /// Did it end by itself, with exit code 0?
     #[must_use]
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Exited(0))
@@ -61,7 +61,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// A job's name, end and length.
+/// A job's name, how it ended, and how long it took.
 #[derive(Debug)]
 pub struct JobStatus {
     /// What people call it.

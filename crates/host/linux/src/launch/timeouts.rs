@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// How long the caller waits for a word of its manager before it goes on without.
+/// How long the caller waits to hear from its manager before it goes on without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until the roots are enrolled; they are held back meanwhile. Longer than a client waits for a
-    /// daemon that starts again and then for its answer.
+    /// Until the roots are enrolled; they are held back meanwhile. Longer than a client waits for a daemon to
+    /// start again and then to answer.
     pub to_enrol: Duration,
     /// Until everything is restored, for a report.
     pub to_restore: Duration,
@@ -19,7 +19,7 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// The same for both.
+    /// The same time for both.
     #[must_use]
     pub fn of(time: Duration) -> Self {
         Self { to_enrol: time, to_restore: time }

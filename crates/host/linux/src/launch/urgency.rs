@@ -30,7 +30,7 @@ pub fn be_urgent() -> Result<(), Errno> {
     setpriority_process(None, MANAGER_NICE)
 }
 
-/// Makes the calling thread as urgent as any, where it was made by an urgent one and nothing waits for it.
+/// Gives the calling thread the usual priority: for threads that an urgent one made and that nothing waits for.
 pub fn be_normal() {
     // Always allowed from a real-time class; a nice value that is higher than it was, too.
     let _ = run_at_normal_priority();

@@ -31,8 +31,7 @@ pub struct CountOptions {
     pub catalogue: Option<Arc<Catalogue>>,
     /// How groups of events share the counters.
     pub sharing: Sharing,
-    /// How many quanta a thread is counted at least, while others wait for
-    /// descriptors.
+    /// The fewest quanta for which a thread is counted while others wait for descriptors.
     pub stay: u64,
 }
 
@@ -252,7 +251,7 @@ impl Active {
         same.unwrap_or(Opened { quantum, at: self.last })
     }
 
-    /// What the groups of a thread say, in words of the seam.
+    /// What the groups of a thread say, in the terms of [`symbiont_machine`].
     fn group_counts(&self, counted: &Counted, opened: Timestamp) -> Vec<GroupCounts> {
         let groups = counted.groups.iter().zip(&self.counting.groups);
         let counts = groups.map(|(group, named)| {

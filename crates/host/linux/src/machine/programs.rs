@@ -23,7 +23,7 @@ impl<W: Wait> LinuxMachine<W> {
         }
     }
 
-    /// Notes whose a program is.
+    /// Notes the user that a program belongs to.
     pub fn set_user(&mut self, program: ProgramId, user: u32) {
         if let Some(known) = self.programs.iter_mut().find(|known| known.id == program) {
             known.user = Some(user);

@@ -6,7 +6,7 @@
 //! else                                          →  wake at the end of the quantum
 //! ```
 //!
-//! So a program that changes its phase all the time costs a few samples more, and no further ones.
+//! So a program that changes its phase all the time costs a few more samples a quantum, and no more than that.
 
 use std::collections::VecDeque;
 use std::io;
@@ -143,7 +143,7 @@ impl QuantumTimer {
         }
     }
 
-    /// How long before the last sample the one was taken that is so many
+    /// How long before the last sample the one was taken that is this many
     /// samples older; the longest time if that is not remembered.
     pub fn since(&self, samples: u64) -> Duration {
         let back = usize::try_from(samples).ok().and_then(|n| n.checked_add(1));

@@ -39,7 +39,7 @@ struct Root {
     session: u32,
 }
 
-/// The processes that are released, and those that shall be.
+/// The processes that are released, and those that are to be.
 #[derive(Debug, Default)]
 pub(super) struct Releases {
     roots: BTreeMap<ProgramId, Root>,

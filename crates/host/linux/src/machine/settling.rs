@@ -1,4 +1,4 @@
-//! What of a thread may be set without surprise.
+//! Which settings of a thread may be changed without surprising its program.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use super::quantum_timer::QuantumTimer;
 use super::start::Starts;
 use crate::observe::{Method, Observed};
 
-/// How long after a fork of a process or an exec a thread is left alone at
-/// least: programs count the CPUs when they start.
+/// The shortest time for which a thread is left alone after it forked a process or its process called exec:
+/// programs count the CPUs when they start.
 pub const SETTLE: Duration = Duration::from_millis(100);
 /// The same after a fork where births are found by scanning: a process that forked of late
 /// will fork again, and its children keep what they inherit until a scan.

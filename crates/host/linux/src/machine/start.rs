@@ -66,7 +66,7 @@ impl Starts {
         }
     }
 
-    /// Has this process run its program for so long?
+    /// Has this process run its program for this long?
     pub fn lasts(&self, process: u32, at: Timestamp, time: Duration) -> bool {
         self.0.get(&process).is_some_and(|start| at.since(start.since) >= time)
     }

@@ -24,7 +24,7 @@
 //!   (`the_end_of_the_last_process_rings`).
 //! - A chain of short processes rings a bounded number of times
 //!   (`a_chain_of_processes_rings_a_bounded_number_of_times`).
-//! - A failed sample does not have the loop sleep to the end of its quantum
+//! - A failed sample does not make the loop sleep to the end of its quantum
 //!   (`a_sample_that_failed_is_repeated_soon`).
 
 use std::time::Duration;

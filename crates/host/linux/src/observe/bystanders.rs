@@ -17,7 +17,7 @@ pub struct Bystander {
     pub process: u32,
     /// Its number.
     pub thread: u32,
-    /// When it was born, since boot.
+    /// When it was born, as time since boot.
     pub born: Duration,
     /// Its name.
     pub name: String,

@@ -1,12 +1,12 @@
 //! Which threads of a process have not run since they were last looked at.
 //!
 //! # Problem
-//! Most threads of a machine sleep most of the time, and to read that of each of them takes a call of some
+//! Most threads of a machine sleep most of the time, and finding that out for each of them takes a call of some
 //! microseconds.
 //!
 //! # Approach
-//! Each process has a clock of the time that its threads ran together, also those that ended, in nanoseconds, which
-//! any other may read (clock_getcpuclockid(3)). It is the sum of what `schedstat` says of them:
+//! Each process has a clock that counts, in nanoseconds, how long all its threads have run, also those that have
+//! ended. Any other process may read it (clock_getcpuclockid(3)). It is the sum of what `schedstat` says of them:
 //!
 //! ```text
 //! before := the clock
@@ -17,7 +17,7 @@
 //!
 //! `base` is what threads that ended had run, and holds as long as no thread comes. A thread that runs while this goes
 //! on makes the sum or `base` too small, so that others are looked at in vain, but none that ran is left out. A thread
-//! that has not run is as it was, but that one that slept may now be ready and wait.
+//! that has not run is as it was, except that one that slept may now be ready and waiting.
 //!
 //! # Properties
 //! `time_that_no_known_thread_ran_is_noticed`, `what_a_thread_ran_before_it_was_found_hides_no_other`,

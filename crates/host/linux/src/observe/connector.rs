@@ -59,7 +59,7 @@ fn at(step: &'static str) -> impl FnOnce(Errno) -> ConnectorError {
 pub struct Losses {
     /// Times that the kernel said the buffer was full.
     pub overruns: u64,
-    /// Reports missing in the rows.
+    /// Reports missing in the numbering of a CPU's reports.
     pub missing: u64,
     /// Complete scans of /proc that made losses good.
     pub rescans: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Subscribes, with a buffer of so many bytes if that is permitted.
+    /// Subscribes, with a buffer of this many bytes if that is permitted.
     pub fn open(buffer: usize, proc: &Path) -> Result<Self, ConnectorError> {
         in_first_namespace(proc)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -139,7 +139,7 @@ impl Connector {
         std::mem::take(&mut self.lost)
     }
 
-    /// Gives the events that have come, about so many at most, without
+    /// Gives the events that have come, about this many at most, without
     /// waiting; a loss where it shows.
     pub fn drain(&mut self, most: usize, mut each: impl FnMut(Event)) -> Result<(), Errno> {
         let mut taken = 0;

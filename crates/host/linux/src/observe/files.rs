@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //! To open, read and close two files costs twice as much as to read two that are open. But descriptors are
-//! limited, and a number that is used again must not be taken for its former owner.
+//! limited, and a number that is reused must not be taken for its former owner.
 //!
 //! # Approach
 //! Files are opened at the first read of a thread and stay open as long as it is read in each round: two for each
@@ -17,8 +17,9 @@
 //!   since where it ran then, and whether it was stopped, may be reported that much later
 //!   (`a_thread_that_hardly_ran_since_its_last_read_rests_for_a_second`). The `stat` of a leader describes its
 //!   whole process, and is read each time that the process ran.
-//! - Where that is not certain of all, the `stat` of one that rests is read, once it has rested for a second after an
-//!   eighth of that time, at most a second (`what_has_slept_for_long_is_looked_at_seldom`).
+//! - Where that is not certain of all, the `stat` of a thread that rests is read again: each time while it has
+//!   rested for less than a second, and then once the last read is an eighth of its rest, or a second, old
+//!   (`what_has_slept_for_long_is_looked_at_seldom`).
 //! - A thread that was ready and has not run since is still ready: to sleep, stop or end it would have had to run
 //!   (`a_ready_thread_that_has_not_run_since_is_still_ready`).
 //!
@@ -196,7 +197,7 @@ impl Files {
         self.kept
     }
 
-    /// Keeps the files of at most so many threads open; none: as the bound
+    /// Keeps the files of at most this many threads open; none: as the bound
     /// allows.
     pub fn keep(&mut self, most: Option<usize>) {
         self.most = most;
@@ -225,7 +226,7 @@ impl Files {
         self.opened > 0
     }
 
-    /// Are at most so many threads ready now that were seen to be? Then all resting
+    /// Are no other threads ready now than the `ready` ones that were seen to be? Then all resting
     /// threads sleep.
     pub fn all_rest(&self, ready: usize) -> bool {
         let running = self.running.as_ref().and_then(Running::count);
@@ -442,8 +443,8 @@ fn kept_within(limit: u64) -> usize {
     usize::try_from((limit / 4).min(MOST) / EACH).unwrap_or(usize::MAX)
 }
 
-/// Raises this process's soft limit of open files to its hard one; gives the
-/// limit that holds then.
+/// Raises this process's soft limit of open files to its hard one; gives the limit that holds then, none if there
+/// is no limit.
 ///
 /// For the manager only: programs inherit limits, and some allocate by them.
 ///

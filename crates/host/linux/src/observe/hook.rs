@@ -41,12 +41,10 @@ pub struct Exec {
     pub process: u32,
     /// Execs of the process since it was enrolled, this one counted.
     pub generation: u32,
-    /// The threads that may have called exec: those not reported ended before.
-    /// The caller has become the leader, with its mask and its nice value. The
-    /// kernel does not say which it was. One that is left alone is nearly
-    /// certain (an end can be reported under the number of the caller); to be
-    /// sure, compare what is applied for the leader with what was applied
-    /// for each thread of the process.
+    /// The threads that may have called exec: those not reported ended before. The caller has become the leader,
+    /// with its mask and its nice value. The kernel does not say which it was. If only one is left, it is almost
+    /// certainly that one (an end can be reported under the number of the caller); to be sure, compare what is
+    /// applied for the leader with what was applied for each thread of the process.
     pub candidates: Vec<u32>,
 }
 

@@ -41,8 +41,7 @@ pub struct WatchOptions {
     pub proc: PathBuf,
     /// Which methods may be used.
     pub choice: Choice,
-    /// Size of the buffer for reports, in bytes. The kernel takes about 830
-    /// for each.
+    /// Size of the buffer for reports, in bytes. The kernel charges about 830 of them for each report.
     pub buffer: usize,
     /// How long to wait for the report that proves the connector.
     pub timeouts: Duration,

@@ -37,7 +37,7 @@ use super::state::State;
 use super::sys;
 use crate::inheriting::Inheriting;
 
-/// Reports handled before the lock is given free.
+/// Reports handled before the lock is released.
 const AT_ONCE: usize = 1024;
 /// Longest time that reports are to wait: 5,000 births a second, with their execs and
 /// exits, fill a third of a buffer of 8 MB.
@@ -55,7 +55,7 @@ pub enum Haste {
     AtOnce = 1,
 }
 
-/// What the reader shall do, and the means to wake it for that.
+/// What the reader is to do, and the means to wake it for that.
 #[derive(Debug)]
 struct Orders {
     order: AtomicU8,
@@ -116,8 +116,8 @@ impl Reader {
         self.realtime
     }
 
-    /// From now on reports are read as soon as this. A reader that cannot be
-    /// reported goes on as it was, within [`PAUSE`].
+    /// From now on reports are read as soon as `haste` says. A reader that cannot be notified goes on as it was,
+    /// within [`PAUSE`].
     pub fn hurry(&self, haste: Haste) {
         let _ = self.orders.give(haste as u8);
     }

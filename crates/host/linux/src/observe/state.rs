@@ -42,7 +42,7 @@ impl State {
         self.drain_some(MANY);
     }
 
-    /// Applies the reports that have come, about so many at most; false if
+    /// Applies the reports that have come, about this many at most; false if
     /// none can come any more.
     pub fn drain_some(&mut self, most: usize) -> bool {
         let (tree, hook) = (&mut self.tree, &mut *self.hook);

@@ -20,8 +20,8 @@
 //!
 //! # Terms and units
 //! *Epoch*: the number of reads so far. *Unconfirmed*: found by a scan; the report of its birth may still be
-//! unread. *Owed exit*: the number was used again before its former owner's end was reported (the kernel may free
-//! the number before it reports the end).
+//! unread. *Owed exit*: the number was reused before its former owner's end was reported (the kernel may free the
+//! number before it reports the end).
 //!
 //! # Properties
 //! - With no loss, exactly the living threads of all descendants are enrolled

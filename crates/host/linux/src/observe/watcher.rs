@@ -41,7 +41,7 @@ impl Watcher {
     /// Starts to watch; nothing is enrolled yet.
     ///
     /// # Errors
-    /// When /proc cannot be opened, or the reader's thread not be started.
+    /// When /proc cannot be opened, or the reader's thread cannot be started.
     pub fn start(options: WatchOptions, hook: Box<dyn BirthHook>) -> Result<Self, WatchError> {
         let proc = Proc::open(&options.proc)
             .map_err(|source| WatchError::Proc { path: options.proc.clone(), source })?;
@@ -94,8 +94,8 @@ impl Watcher {
         &self.method
     }
 
-    /// How soon the hook must be called from now on. Until this is called: at
-    /// once, as far as the method allows.
+    /// Sets how soon the hook must be called from now on. Until this is called: at once, as far as the method
+    /// allows.
     pub fn hurry(&self, haste: Haste) {
         if let Some(reader) = &self.reader {
             reader.hurry(haste);
@@ -158,7 +158,7 @@ impl Watcher {
         threads.map(|live| (live.process, live.thread)).collect()
     }
 
-    /// Keeps the files of at most so many threads open from now on; none: as
+    /// Keeps the files of at most this many threads open from now on; none: as
     /// [`WatchOptions::kept_open`] says.
     pub fn keep_open(&mut self, most: Option<usize>) {
         self.files.keep(most);

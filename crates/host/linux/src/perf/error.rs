@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// A counter that is not there.
+/// An event that could not be opened on a thread, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{event} of thread {thread}: {reason}")]
 pub struct OpenError {
@@ -15,7 +15,7 @@ pub struct OpenError {
     pub thread: u32,
     /// The event's name.
     pub event: Arc<str>,
-    /// Why.
+    /// Why it is not counted.
     pub reason: Reason,
 }
 
@@ -64,8 +64,7 @@ impl Reason {
         self.errno() == Some(Errno::SRCH)
     }
 
-    /// Is this a lack of descriptors, and not of the event's or the thread's
-    /// making?
+    /// Is this due to a lack of descriptors, and not to the event or the thread?
     #[must_use]
     pub fn is_shortage(&self) -> bool {
         matches!(self.errno(), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))

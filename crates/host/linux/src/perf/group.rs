@@ -117,7 +117,7 @@ impl Group {
         Reading { counts, ..Reading::default() }
     }
 
-    /// Begins or goes on counting.
+    /// Starts counting, or resumes it.
     ///
     /// # Errors
     /// When the kernel refuses.

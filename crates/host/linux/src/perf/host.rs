@@ -121,7 +121,7 @@ pub struct Selection {
 /// kernel's generic events, else its software events.
 ///
 /// # Errors
-/// When a carried catalogue is malformed, which the tests rule out.
+/// When a built-in catalogue is malformed, which the tests rule out.
 pub fn select(support: &Support, processors: &[CpuIdentity]) -> Result<Selection, CatalogueError> {
     let carried = |name: &str| Catalogue::named(name).unwrap_or_else(|| Catalogue::parse(name, ""));
     let native = match processors.first() {

@@ -78,7 +78,7 @@ impl Spec {
         Self::new("task-clock", SOFTWARE, TASK_CLOCK)
     }
 
-    /// Page faults, with and without input.
+    /// Page faults, major and minor.
     #[must_use]
     pub fn page_faults() -> Self {
         Self::new("page-faults", SOFTWARE, PAGE_FAULTS)

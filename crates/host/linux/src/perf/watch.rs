@@ -35,12 +35,12 @@ pub struct WatchOptions {
     pub sharing: Sharing,
     /// Most file descriptors to hold.
     pub descriptors: usize,
-    /// How many quanta a thread is watched at least, while others wait.
+    /// The fewest quanta for which a thread is watched while others wait.
     pub stay: u64,
 }
 
-/// Most descriptors that counters may hold: this process's limit of open files
-/// without those that others need: `others`, and a small reserve.
+/// Most descriptors that counters may hold: this process's limit of open files, less `others`, which are needed
+/// for something else, and less a small reserve.
 #[must_use]
 pub fn descriptor_budget(others: usize) -> usize {
     const RESERVE: usize = 64;
@@ -76,8 +76,8 @@ pub struct GroupCount {
 /// What is known of a watched thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counted {
-    /// The quantum at whose end its groups were opened, counted from 0 since
-    /// the watch began. Another one than before: they were closed meanwhile.
+    /// The quantum at whose end its groups were opened, counted from 0 since the watch began. If it is not the
+    /// same as before, they were closed in between.
     pub opened: u64,
     /// For each group of the watch, in its order: its counts, or why there are
     /// none: it was refused, or it never gets a counter.
@@ -86,7 +86,7 @@ pub struct Counted {
     pub missing: Vec<OpenError>,
 }
 
-/// The state of a thread of which nothing is reported.
+/// The state of a thread about which nothing is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing<'a> {
     /// It has not outlived a quantum yet, or was never seen.
@@ -144,8 +144,8 @@ impl Watch {
         Self { descriptors, groups, options, quantum: 0, rotation, threads, ended: Vec::new() }
     }
 
-    /// Ends a quantum: reads watched threads, closes those that are gone or made way,
-    /// opens those that outlived their first quantum, turns to the next groups.
+    /// Ends a quantum: reads watched threads, closes the groups of those that are gone or made way, opens those
+    /// of threads that outlived their first quantum, turns to the next groups.
     ///
     /// Gives the counts of all threads that were watched and still live.
     /// Threads missing from it are new, wait in line, or were refused

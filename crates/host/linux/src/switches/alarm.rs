@@ -11,11 +11,10 @@ use symbiont_topology::CpuSet;
 
 use super::{Event, Kind, Reader, ReadyThreads, SwitchError};
 
-/// Watches the threads of programs by the scheduler's tracepoints; threads born since the last
-/// [`watch`](Self::watch) are not known to be theirs, so a phase that new threads open is heard at the
-/// end of the quantum. Its
-/// descriptor is readable from when a program's number of ready threads crossed
-/// the threshold, up or down, until [`silence`](Self::silence).
+/// Watches the threads of programs by the scheduler's tracepoints. Threads born since the last
+/// [`watch`](Self::watch) are not known to be theirs, so a phase that new threads begin is noticed only at the
+/// end of the quantum. Its [`bell`](Self::bell) becomes readable when a program's number of ready threads crosses
+/// the threshold, up or down, and stays so until [`silence`](Self::silence).
 #[derive(Debug)]
 pub struct Alarm {
     threshold: f64,
@@ -64,14 +63,14 @@ impl Alarm {
         Ok(Self { threshold, watched, bell, reader })
     }
 
-    /// Ready threads of a program at which it rings.
+    /// The number of ready threads of a program at which it rings.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.threshold
     }
 
-    /// Watches these threads from now on, and no others. Those not seen by
-    /// tracepoints yet are taken for what they were at `at`.
+    /// Watches these threads from now on, and no others. Those of which the tracepoints have shown nothing yet
+    /// are taken to be as they were at `at`.
     pub fn watch(&self, members: &[Member], at: Timestamp) {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).watch(members, at);
     }

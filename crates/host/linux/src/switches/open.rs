@@ -16,7 +16,7 @@ use super::sys;
 /// Why the scheduler's tracepoints cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SwitchError {
-    /// Numbers of threads would not be those that are seen here.
+    /// This process is not in the first PID namespace, so it sees threads under other numbers.
     #[error("the scheduler's tracepoints number threads as seen outside of this container")]
     PidNamespace,
     /// tracefs is not there.
@@ -28,9 +28,9 @@ pub enum SwitchError {
     /// perf refused.
     #[error("cannot open tracepoint {tracepoint} on hardware thread {cpu}: {errno}{}", hint(errno))]
     Open {
-        /// Which.
+        /// The tracepoint.
         tracepoint: &'static str,
-        /// Where.
+        /// The hardware thread.
         cpu: u32,
         /// The error number.
         errno: Errno,

@@ -20,7 +20,7 @@ use crate::observe::run_at_realtime_priority;
 /// The reader looks at most this often: it never takes more than a few per cent
 /// of a hardware thread, whatever happens.
 pub const PAUSE: Duration = Duration::from_micros(100);
-/// How soon it notices that it shall end.
+/// How soon it notices that it is to end.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Reads the scheduler's tracepoints until it is dropped.

@@ -48,7 +48,7 @@ impl ReadyThreads {
         }
     }
 
-    /// Takes a thread that was not seen yet for ready, or not, since `at`.
+    /// Takes a thread that was not seen yet to be ready, or not to be, since `at`.
     pub fn assume(&mut self, thread: u32, ready: bool, at: Timestamp) {
         let new = State { ready, since: at, before: Duration::ZERO };
         self.threads.entry(thread).or_insert(new);
@@ -67,7 +67,7 @@ impl ReadyThreads {
         self.threads.get(&thread).map(|state| state.total(now))
     }
 
-    /// Forgets all threads but these: numbers are used again.
+    /// Forgets all threads but these, since numbers are reused.
     pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         self.threads.retain(|thread, _| keep(*thread));
     }

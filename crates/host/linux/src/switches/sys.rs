@@ -141,7 +141,7 @@ impl Buffer {
         self.position(HEAD).load(Ordering::Acquire)
     }
 
-    /// Informs the kernel how many bytes were read, so that it may write there.
+    /// Lets the kernel know how many bytes were read, so that it may write there.
     pub fn set_tail(&mut self, tail: u64) {
         self.position(TAIL).store(tail, Ordering::Release);
     }

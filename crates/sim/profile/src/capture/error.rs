@@ -96,7 +96,7 @@ pub enum CaptureError {
     /// Nothing was executed under the plugin.
     #[error("the program executed nothing that could be observed")]
     NothingRan,
-    /// Too much for a profile file.
+    /// The profile would be longer than a profile file may be.
     #[error(
         "the profile would be longer than 512 KiB: the program has {threads} threads; \
          profile a part of its work"

@@ -12,11 +12,11 @@ use crate::{Profile, Thread};
 /// What is traced of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Windows {
-    /// Windows at most: one for each of so many phases, the most frequent first.
+    /// The most windows: one for each of this many phases, the most frequent first.
     pub most: usize,
-    /// Instructions of each to warm up with.
+    /// Instructions of each window that are there to warm up.
     pub warm_up: u64,
-    /// Instructions of each behind these.
+    /// Instructions of each window after these.
     pub instructions: u64,
     /// One window alone, from the middle of the program, whatever phases it goes through.
     pub continuous: bool,
@@ -41,7 +41,7 @@ pub(super) struct WindowPlace {
 }
 
 impl Windows {
-    /// One window of so many instructions, from the middle of the program.
+    /// One window of this many instructions, from the middle of the program.
     #[must_use]
     pub fn continuous(instructions: u64) -> Self {
         Self { most: 1, warm_up: 0, instructions, continuous: true }

@@ -16,19 +16,19 @@ pub enum ProfileError {
         /// Why it failed.
         source: io::Error,
     },
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("{name}: the profile is empty")]
     Empty {
         /// The file.
         name: String,
     },
-    /// It is something else.
+    /// The file is no profile.
     #[error("{name}: this is not a program profile; `symbiont profile` makes them")]
     NotAProfile {
         /// The file.
         name: String,
     },
-    /// It is of a version that this program does not know.
+    /// The file is of a version that this program does not know.
     #[error(
         "{name}: the profile has format version {version}, this program reads version {known}; \
          make it anew with `symbiont profile`"
@@ -41,7 +41,7 @@ pub enum ProfileError {
         /// The version that is known here.
         known: u32,
     },
-    /// It is not as it was written.
+    /// The file is damaged: it is not as it was written.
     #[error("{name}: the profile is damaged: {why}; make it anew with `symbiont profile`")]
     Damaged {
         /// The file.
@@ -49,7 +49,7 @@ pub enum ProfileError {
         /// What is wrong.
         why: String,
     },
-    /// It contradicts itself, so it is not written.
+    /// The profile contradicts itself, so it is not written.
     #[error("the profile of {name} cannot be written: {why}")]
     Unusable {
         /// The program.

@@ -75,7 +75,7 @@ pub(super) fn tag(hash: u64) -> u16 {
 }
 
 impl Places {
-    /// Of a branch at `at`; the last one's direction is the history's lowest bit.
+    /// The places of a branch at `at`; the direction of the last branch is the lowest bit of `history`.
     #[must_use]
     #[inline]
     pub fn of(at: u64, history: u128) -> Self {
@@ -89,7 +89,7 @@ impl Places {
     }
 }
 
-/// The tables.
+/// The tables of one predictor.
 #[derive(Debug, Clone)]
 pub struct Tage {
     by_address: Vec<u8>,
@@ -101,7 +101,7 @@ pub struct Tage {
 }
 
 impl Tage {
-    /// With so many tagged entries in all, rounded to a power of two in each table.
+    /// Tables with this many tagged entries in all, rounded to a power of two in each table.
     #[must_use]
     pub fn new(entries: u32) -> Self {
         let each = (entries as usize / TABLES).clamp(16, 1 << 20).next_power_of_two();

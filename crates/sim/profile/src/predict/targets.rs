@@ -1,9 +1,9 @@
 //! Predicts the targets of branches by tagged tables for several lengths of history.
 //!
 //! # Approach
-//! As Seznec, A 64-Kbytes ITTAGE indirect branch predictor, 2011, in small: the last target by address, and
-//! tables of tagged targets by the address and the last 8 to 64 bits of history. The longest history whose entry
-//! has the tag predicts. A target is replaced after it was wrong twice in a row.
+//! A smaller version of Seznec, A 64-Kbytes ITTAGE indirect branch predictor, 2011: the last target by address,
+//! and tables of tagged targets by the address and the last 8 to 64 bits of history. The longest history whose
+//! entry has the tag predicts. A target is replaced after it was wrong twice in a row.
 
 use super::tage::{hashed, mixed, tag};
 
@@ -19,7 +19,7 @@ struct Entry {
     target: u64,
 }
 
-/// The tables.
+/// The tables of one predictor.
 #[derive(Debug, Clone)]
 pub struct Targets {
     last: Vec<u64>,
@@ -27,7 +27,7 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// With so many targets in each table, rounded to a power of two.
+    /// Tables with this many targets in each, rounded to a power of two.
     #[must_use]
     pub fn new(each: usize) -> Self {
         let each = each.clamp(16, 1 << 20).next_power_of_two();

@@ -55,8 +55,8 @@ pub fn synthetic(name: &str, phase: Phase, instructions: u64) -> Profile {
 /// Instructions that each synthetic program is said to execute.
 const LENGTH: u64 = 10_000_000_000;
 
-/// Reads 8 bytes after 8 bytes of an array far larger than any cache, adds, and
-/// stores every eighth: bound by bandwidth.
+/// Reads an array far larger than any cache, 8 bytes after 8 bytes, adds, and stores every eighth value: bound by
+/// bandwidth.
 pub fn streaming() -> Profile {
     let phase = observe(|index| {
         let (round, slot) = (index / 8, index % 8);
@@ -194,8 +194,8 @@ pub fn kept_in_memory() -> Profile {
     synthetic("kept-in-memory", phase, LENGTH)
 }
 
-/// Executes no-operations; of 64 instructions one reads a flag and one jumps back: asks next to
-/// nothing of a core but its slots.
+/// Executes no-operations; of 64 instructions one reads a flag and one jumps back. It needs next to nothing of a
+/// core but its slots.
 pub fn no_operations() -> Profile {
     let phase = observe(|index| {
         let slot = index % 64;

@@ -30,9 +30,9 @@ pub struct StaticOp {
 /// An instruction as decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StaticInstruction {
-    /// Its bytes.
+    /// Its length in bytes.
     pub length: u8,
-    /// In the order in which they execute; at least one.
+    /// Its micro-operations, in the order in which they execute; at least one.
     pub ops: Vec<StaticOp>,
 }
 

@@ -90,9 +90,9 @@ impl WindowEncoder {
         self.instructions
     }
 
-    /// A block was executed with these accesses, in order. The caller's number
-    /// `id` stands for what `code` gives. `again`: it is one more round of a
-    /// repeated string instruction, not an instruction more.
+    /// Records that a block was executed with these accesses, in order. `id` is the caller's number of the block
+    /// that `code` gives. `again`: it is one more round of a repeated string instruction, not an instruction
+    /// more.
     ///
     /// # Errors
     /// When a chunk cannot be made.
@@ -163,8 +163,8 @@ impl WindowEncoder {
         Ok(())
     }
 
-    /// The window. Execution goes on at `after`: if that is not known, behind the
-    /// last block.
+    /// Ends the window and gives it. Execution goes on at `after` or, if that is not known, behind the last
+    /// block.
     ///
     /// # Errors
     /// When a chunk cannot be made.

@@ -15,19 +15,19 @@ pub enum TraceError {
         /// Why it failed.
         source: io::Error,
     },
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("{name}: the trace is empty")]
     Empty {
         /// The file.
         name: String,
     },
-    /// It is something else.
+    /// The file is no trace.
     #[error("{name}: this is not an instruction trace; `symbiont profile --trace` makes them")]
     NotATrace {
         /// The file.
         name: String,
     },
-    /// It is of a version that this program does not know.
+    /// The file is of a version that this program does not know.
     #[error(
         "{name}: the trace has format version {version}, this program reads version {known}; \
          make it anew with `symbiont profile --trace`"
@@ -40,7 +40,7 @@ pub enum TraceError {
         /// The version that is known here.
         known: u32,
     },
-    /// It is not as it was written.
+    /// The file is damaged: it is not as it was written.
     #[error("{name}: the trace is damaged: {why}; make it anew with `symbiont profile --trace`")]
     Damaged {
         /// The file.
@@ -48,7 +48,7 @@ pub enum TraceError {
         /// What is wrong.
         why: String,
     },
-    /// It has no such window.
+    /// The file has no such window.
     #[error("{name}: there is no window {index}; the trace has {windows}")]
     NoWindow {
         /// The file.

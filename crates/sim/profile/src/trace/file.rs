@@ -52,7 +52,7 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Opens a trace. Its windows are not read, but all of them are there.
+    /// Opens a trace. Its windows are not read yet, but it is checked that all of them are there.
     ///
     /// # Errors
     /// When the file cannot be read, is no trace, is of another version, or
@@ -67,7 +67,7 @@ impl TraceFile {
         scan(&mut file, path).map_err(|fault| fault.of(&name))
     }
 
-    /// What it is of.
+    /// What the trace was taken of.
     pub fn about(&self) -> &About {
         &self.about
     }

@@ -13,7 +13,7 @@ pub struct DataAccess {
     pub instruction: usize,
     /// Load or store.
     pub class: OpClass,
-    /// Where, in bytes.
+    /// Its address, in bytes.
     pub address: u64,
 }
 

@@ -10,7 +10,7 @@ pub const MOST_LINES: usize = 1 << 20;
 /// Lines of one chunk.
 const PER_CHUNK: usize = 1 << 17;
 
-/// A line.
+/// A line that was used before a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
     /// Virtual address / 64.

@@ -83,7 +83,7 @@ impl TraceOps {
         }
     }
 
-    /// Instructions begun so far: of the window's warm-up as long as this is at most
+    /// Instructions begun so far: the last one is part of the window's warm-up as long as this is at most
     /// [`WindowInfo::warm_up`].
     pub fn instructions(&self) -> u64 {
         self.instructions

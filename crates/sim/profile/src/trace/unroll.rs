@@ -18,8 +18,8 @@ impl Default for Dependences {
 }
 
 impl Dependences {
-    /// The next micro-operation: how many operations back its sources were made,
-    /// as in [`super::TraceOp::sources`].
+    /// Takes the next micro-operation: gives how many operations back its sources were made, as in
+    /// [`super::TraceOp::sources`].
     #[inline]
     pub fn sources(&mut self, reads: &[u8], writes: &[u8]) -> [u16; 2] {
         self.ops += 1;
@@ -49,11 +49,10 @@ impl Dependences {
 /// are what it read and wrote, in order; `push` gets the class, the registers read
 /// and written, and the access of each operation with its operand.
 ///
-/// A load or store that did not access (as a masked one) needs no port to
-/// memory: it becomes an integer operation. Accesses beyond the decoded ones
-/// (gathers, repeated string instructions, saved states) follow as operations that
-/// read what the first of their class reads; their operands are not known. `again`: only those, because it
-/// is one more round of a repeated string instruction.
+/// A load or store that did not access (such as a masked one) needs no port to memory: it becomes an integer
+/// operation. Accesses beyond the decoded ones (gathers, repeated string instructions, saved states) follow as
+/// operations that read what the first of their class reads; their operands are not known. `again`: only those,
+/// because it is one more round of a repeated string instruction.
 #[inline]
 pub fn unroll<A: Copy>(
     ops: &[StaticOp],

@@ -77,7 +77,7 @@ impl Caches {
         }
     }
 
-    /// What was counted since the last [`Caches::take`], which goes on.
+    /// What has been counted since the last [`Caches::take`]; counting goes on.
     #[must_use]
     pub fn so_far(&self) -> [Counts; 3] {
         [&self.l1d, &self.l1i, &self.l2].map(|cache| cache.counts.clone())
