@@ -162,9 +162,9 @@ mod tests {
                 println!("skipped: no real-time priority here: {error}");
                 return;
             }
-            let timeouts = Instant::now() + Duration::from_secs(30);
+            let deadline = Instant::now() + Duration::from_secs(30);
             while priority() >= 0 {
-                assert!(Instant::now() < timeouts, "still at {}", priority());
+                assert!(Instant::now() < deadline, "still at {}", priority());
                 std::thread::sleep(Duration::from_millis(1));
             }
             drop(held);

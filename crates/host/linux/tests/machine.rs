@@ -57,13 +57,13 @@ fn sample_until(
     what: &str,
     condition: impl Fn(&Sample) -> bool,
 ) -> Sample {
-    let timeouts = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let sample = machine.sample().unwrap();
         if condition(&sample) {
             return sample;
         }
-        assert!(Instant::now() < timeouts, "never {what}: {sample:?}");
+        assert!(Instant::now() < deadline, "never {what}: {sample:?}");
         machine.wait(QUANTUM).unwrap();
     }
 }

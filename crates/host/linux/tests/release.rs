@@ -141,13 +141,13 @@ impl Scene {
     }
 
     fn sample_until(&mut self, what: &str, mut holds: impl FnMut(&mut Self, &Sample) -> bool) {
-        let timeouts = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             let sample = self.machine.sample().unwrap();
             if holds(self, &sample) {
                 return;
             }
-            assert!(Instant::now() < timeouts, "never {what}: {sample:?}");
+            assert!(Instant::now() < deadline, "never {what}: {sample:?}");
             self.machine.wait(QUANTUM).unwrap();
         }
     }

@@ -163,7 +163,7 @@ impl Running {
         let mut said = Vec::new();
         // What was read before an error counts.
         let _ = self.gate.read_to_end(&mut said);
-        // Still there if it came after our timeouts.
+        // Still there if it came after our deadline.
         let said = said.strip_prefix(&[SET_UP]).unwrap_or(&said);
         let [stage, number @ ..]: [u8; 5] = said.try_into().ok()?;
         let source = io::Error::from_raw_os_error(i32::from_le_bytes(number));

@@ -111,9 +111,9 @@ impl Channel {
         message.write(&mut self.0)
     }
 
-    /// Waits for the next message; gives up after `timeouts` without a byte.
-    pub(super) fn receive(&mut self, timeouts: Duration) -> Result<Message, ReceiveError> {
-        self.0.set_read_timeout(Some(timeouts)).map_err(ReceiveError::Io)?;
+    /// Waits for the next message; gives up after `timeout` without a byte.
+    pub(super) fn receive(&mut self, timeout: Duration) -> Result<Message, ReceiveError> {
+        self.0.set_read_timeout(Some(timeout)).map_err(ReceiveError::Io)?;
         Message::read(&mut self.0)
     }
 }

@@ -258,12 +258,12 @@ pub(super) struct Enrolled {
     pub(super) notes: String,
 }
 
-/// Starts a manager and waits until it has enrolled the roots, `timeouts` long at most.
+/// Starts a manager and waits until it has enrolled the roots, `timeout` long at most.
 pub(super) fn start(
     roots: Vec<Root>,
     keep: &[BorrowedFd<'_>],
     caller: Caller,
-    timeouts: Duration,
+    timeout: Duration,
     manage: impl FnOnce(Manager),
 ) -> Result<Enrolled, Unmanaged> {
     let (mut ours, theirs) = Channel::pair().map_err(Unmanaged::system("make a socket pair"))?;
@@ -283,7 +283,7 @@ pub(super) fn start(
             }
         }
     }
-    match ours.receive(timeouts) {
+    match ours.receive(timeout) {
         Ok(Message::Ready(notes)) => Ok(Enrolled { channel: ours, notes }),
         Ok(Message::Failed(why)) => Err(Unmanaged::Failed(why)),
         Ok(_) => Err(Unmanaged::Nonsense),

@@ -19,12 +19,12 @@
 //! on makes the sum or `base` too small, so that others are looked at in vain, but none that ran is left out. A thread
 //! that has not run is as it was, except that one that slept may now be ready and waiting.
 //!
+//! Numbers mean the same processes only where the folder is of the reader's own process namespace; elsewhere there
+//! are no clocks.
+//!
 //! # Properties
 //! `time_that_no_known_thread_ran_is_noticed`, `what_a_thread_ran_before_it_was_found_hides_no_other`,
 //! `numbers_of_another_namespace_have_no_clocks`.
-//!
-//! Numbers mean the same processes only where the folder is of the reader's own process namespace; elsewhere there
-//! are no clocks.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -102,21 +102,21 @@ impl Connector {
     }
 
     /// Makes short threads and waits until one of them is reported.
-    pub fn prove(&mut self, timeouts: Duration) -> Result<(), ConnectorError> {
+    pub fn prove(&mut self, timeout: Duration) -> Result<(), ConnectorError> {
         let (start, own) = (Instant::now(), std::process::id());
         let mut probes = Vec::new();
         let mut seen = false;
         // More than one, since the report of one may be lost in a storm.
-        while !seen && start.elapsed() < timeouts {
+        while !seen && start.elapsed() < timeout {
             probes.push(probe().map_err(at("probe"))?);
-            wait_readable([self.socket.as_fd()], Some(timeouts / 10)).map_err(at("wait for"))?;
+            wait_readable([self.socket.as_fd()], Some(timeout / 10)).map_err(at("wait for"))?;
             self.drain(usize::MAX, |event| {
                 seen |= matches!(event, Event::Fork { child_process, child_thread, .. }
                     if child_process == own && probes.contains(&child_thread));
             })
             .map_err(at("read"))?;
         }
-        if seen { Ok(()) } else { Err(ConnectorError::Silent(timeouts)) }
+        if seen { Ok(()) } else { Err(ConnectorError::Silent(timeout)) }
     }
 
     /// The socket, to wait on.
@@ -211,11 +211,11 @@ impl Drop for Connector {
 /// Waits until one of these can be read; returns which. Without a timeout: for ever.
 pub(crate) fn wait_readable<const N: usize>(
     files: [BorrowedFd<'_>; N],
-    timeouts: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<[bool; N], Errno> {
     let mut files = files.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
-    let timeouts = timeouts.and_then(|timeouts| Timespec::try_from(timeouts).ok());
-    match poll(&mut files, timeouts.as_ref()) {
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    match poll(&mut files, timeout.as_ref()) {
         Ok(_) => Ok(files.map(|file| !file.revents().is_empty())),
         Err(Errno::INTR) => Ok([false; N]),
         Err(error) => Err(error),

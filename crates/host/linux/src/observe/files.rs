@@ -523,9 +523,9 @@ mod tests {
             std::thread::sleep(20 * MS);
             round
         };
-        let timeouts = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(30);
         // A leader rests only where its process's clock says so.
-        while round(&mut files).resting.is_empty() && Instant::now() < timeouts {}
+        while round(&mut files).resting.is_empty() && Instant::now() < deadline {}
         for entry in files.entries.values_mut() {
             entry.kept = None;
         }

@@ -44,7 +44,7 @@ pub struct WatchOptions {
     /// Size of the buffer for reports, in bytes. The kernel charges about 830 of them for each report.
     pub buffer: usize,
     /// How long to wait for the report that proves the connector.
-    pub timeouts: Duration,
+    pub timeout: Duration,
     /// Most threads whose files are kept open; the others' are opened at each
     /// read. None: 2,048, but no more than take a quarter of the limit of open files.
     pub kept_open: Option<usize>,
@@ -56,7 +56,7 @@ impl Default for WatchOptions {
             proc: "/proc".into(),
             choice: Choice::Best,
             buffer: 8 << 20,
-            timeouts: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
             kept_open: None,
         }
     }

@@ -78,8 +78,8 @@ mod tests {
                     }
                 });
             }
-            let timeouts = Instant::now() + Duration::from_secs(30);
-            while running.count() < Some(4) && Instant::now() < timeouts {
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while running.count() < Some(4) && Instant::now() < deadline {
                 std::thread::yield_now();
             }
             let count = running.count();

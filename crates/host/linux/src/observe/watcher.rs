@@ -336,6 +336,6 @@ fn lives_on(proc: &Proc, tree: &Tree, process: u32) -> bool {
 /// Opens the connector and proves it; or the reason why not.
 fn subscribe(options: &WatchOptions) -> Result<Connector, ConnectorError> {
     let mut connector = Connector::open(options.buffer, &options.proc)?;
-    connector.prove(options.timeouts)?;
+    connector.prove(options.timeout)?;
     Ok(connector)
 }

@@ -143,9 +143,9 @@ fn births_are_reported_without_a_read_with_and_without_haste() {
         watcher.hurry(haste);
         program.go();
         let child: u32 = program.says("child ").parse().unwrap();
-        let timeouts = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(30);
         while !hook.notes(|notes| notes.births.iter().any(|birth| birth.process == child)) {
-            assert!(Instant::now() < timeouts, "{haste:?}: no report of {child}");
+            assert!(Instant::now() < deadline, "{haste:?}: no report of {child}");
             std::thread::sleep(Duration::from_millis(1));
         }
     }

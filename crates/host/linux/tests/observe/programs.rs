@@ -194,7 +194,7 @@ fn watch(user: u32) {
     if user != 0 {
         rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).unwrap();
     }
-    let options = WatchOptions { timeouts: Duration::from_millis(300), ..WatchOptions::default() };
+    let options = WatchOptions { timeout: Duration::from_millis(300), ..WatchOptions::default() };
     let mut watcher = Watcher::start(options, Box::new(())).unwrap();
     println!("method {:?}", watcher.method());
     let mut shell = Running::shell("sleep 1000 & echo child $!; wait");
