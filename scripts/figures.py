@@ -129,6 +129,7 @@ def take(folders):
         "facts": facts,
         "papers": before["papers"] | papers(figures.values()),
         "older": list(dict.fromkeys(older)),
+        "reports": len(folders) + len(older),
         "rows": rows,
         "pictures": {name: {"title": titles[name], "sha256": digest(name)} for name in PICTURES},
     }
@@ -214,6 +215,7 @@ def block(kept):
         + (f":\n{why}." if why else "."),
         "All of it is simulated, with other programs than the papers'; `symbiont machines NAME` describes",
         "a machine. Brackets hold 95 % intervals. The table is a selection; the counts are of all values that are judged.",
+        "All figures were made by one build." if kept["reports"] == 1 else
         "Each figure is kept from the run in which it was last made, and code has changed between these runs.",
         "[Reproducing](reproducing.md#where-ours-contradicts-and-why) says what was found where ours contradict.",
         "",

@@ -19,8 +19,9 @@ pub struct Instruction {
     pub length: u8,
 }
 
-/// Instructions that are translated together.
+/// Instructions that are translated together. What each execution needs comes first, in one line of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(C, align(64))]
 pub struct Block {
     /// A number of its own, from 0.
     pub id: usize,
@@ -32,10 +33,10 @@ pub struct Block {
     pub after: u64,
     /// How it is left.
     pub leaves: Leaves,
-    /// Its instructions.
-    pub instructions: Vec<Instruction>,
     /// The 64-byte lines that it lies in, in order.
     pub lines: Vec<u64>,
+    /// Its instructions.
+    pub instructions: Vec<Instruction>,
     /// Its micro-operations but loads and stores, which are counted as they happen.
     pub mix: Mix,
 }

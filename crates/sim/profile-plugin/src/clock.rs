@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use symbiont_profile::trace::{Line, MOST_LINES};
-use symbiont_profile::{Access, ReuseBin};
+use symbiont_profile::{Access, ReuseBin, Stream};
 
 /// Lines of 64 bytes in a page of 4 KiB.
 const LINES: usize = 64;
@@ -15,12 +15,11 @@ const RECENT: usize = 4096;
 #[derive(Debug, Clone)]
 struct Page {
     lines: [u64; LINES],
+    /// Of code only: data has one time for all, so the later one of two lines is that of both.
     doubles: [u64; LINES / 2],
     page: u64,
-    /// Bit i: line i was touched, or written, in the interval `epoch`.
-    touched: u64,
+    /// Bit i: line i was written in the last interval in which the page was touched.
     written: u64,
-    epoch: u32,
 }
 
 /// Spreads page numbers over a hash table; nothing hostile chooses them.
@@ -89,7 +88,8 @@ pub struct Clock {
     current: Option<Current>,
     /// Accesses to the current line since it was entered, the first excepted.
     repeats: u64,
-    epoch: u32,
+    /// The time at which the interval began.
+    start: [u64; 3],
     counts: Counts,
 }
 
@@ -115,7 +115,7 @@ impl Clock {
             recent: vec![(u64::MAX, 0); RECENT],
             current: None,
             repeats: 0,
-            epoch: 1,
+            start: [0; 3],
             counts: Counts::new(),
         }
     }
@@ -125,12 +125,14 @@ impl Clock {
         self.current.map(|current| current.line)
     }
 
+    #[inline]
     fn page(&mut self, number: u64) -> usize {
-        let recent = number as usize % RECENT;
-        let (tag, found) = self.recent[recent];
-        if tag == number {
-            return found;
-        }
+        let (tag, found) = self.recent[number as usize % RECENT];
+        if tag == number { found } else { self.look_up(number) }
+    }
+
+    #[cold]
+    fn look_up(&mut self, number: u64) -> usize {
         let next = self.pages.len();
         let index = *self.index.entry(number).or_insert(next);
         if index == next {
@@ -138,27 +140,28 @@ impl Clock {
                 lines: [0; LINES],
                 doubles: [0; LINES / 2],
                 page: 0,
-                touched: 0,
                 written: 0,
-                epoch: 0,
             });
         }
-        self.recent[recent] = (number, index);
+        self.recent[number as usize % RECENT] = (number, index);
         index
     }
 
     /// Writes the times of the current line, which is being left.
-    fn leave(&mut self) {
+    #[inline]
+    fn leave(&mut self, stream: Stream) {
         let Some(Current { line, page }) = self.current else { return };
         let page = &mut self.pages[page];
         let within = line as usize % LINES;
         page.lines[within] = self.now[0];
-        page.doubles[within / 2] = self.now[1];
+        if stream == Stream::Instruction {
+            page.doubles[within / 2] = self.now[1];
+        }
         page.page = self.now[2];
     }
 
     /// One data access to the 64-byte line `line`.
-    #[inline]
+    #[inline(always)]
     pub fn data(&mut self, line: u64, store: bool) -> Access {
         if let Some(current) = self.current.filter(|current| current.line == line) {
             self.now = self.now.map(|now| now + 1);
@@ -170,35 +173,38 @@ impl Clock {
             return Access { line, reuse_64: again, reuse_128: again, reuse_page: again };
         }
         self.settle();
-        self.enter(line, store, [true; 3])
+        self.enter(Stream::Data, line, store, [true; 3])
     }
 
     /// One fetch, from another line than the fetch before.
     pub fn fetch(&mut self, line: u64) -> Access {
         let before = self.current();
         let left = |factor: u64| before.is_none_or(|before| before / factor != line / factor);
-        self.enter(line, false, [true, left(2), left(LINES as u64)])
+        self.enter(Stream::Instruction, line, false, [true, left(2), left(LINES as u64)])
     }
 
-    fn enter(&mut self, line: u64, store: bool, counted: [bool; 3]) -> Access {
-        self.leave();
+    /// In each of the two callers, what the other one needs is left out.
+    #[inline(always)]
+    fn enter(&mut self, stream: Stream, line: u64, store: bool, counted: [bool; 3]) -> Access {
+        self.leave(stream);
         let index = self.page(line / LINES as u64);
         for (now, counted) in self.now.iter_mut().zip(counted) {
             *now += u64::from(counted);
         }
         let now = self.now;
-        let epoch = self.epoch;
         let page = &mut self.pages[index];
-        if page.epoch != epoch {
-            (page.epoch, page.touched, page.written) = (epoch, 0, 0);
-            self.counts.touched[2] += 1;
-        }
         let within = line as usize % LINES;
-        let last = [page.lines[within], page.doubles[within / 2], page.page];
-        let touched = 1 << within;
-        self.counts.touched[0] += u64::from(page.touched & touched == 0);
-        page.touched |= touched;
-        page.written |= u64::from(store) << within;
+        let double = match stream {
+            Stream::Data => page.lines[within].max(page.lines[within ^ 1]),
+            Stream::Instruction => page.doubles[within / 2],
+        };
+        let last = [page.lines[within], double, page.page];
+        if stream == Stream::Data {
+            if page.page <= self.start[2] {
+                page.written = 0;
+            }
+            page.written |= u64::from(store) << within;
+        }
         let mut bins = [ReuseBin::NONE; 3];
         for level in 0..3 {
             if counted[level] {
@@ -215,6 +221,7 @@ impl Clock {
     }
 
     /// Counts the repeated accesses to the current line.
+    #[inline]
     fn settle(&mut self) {
         let Some(current) = self.current else { return };
         if self.repeats > 0 {
@@ -231,16 +238,23 @@ impl Clock {
     /// What was counted since the last [`Clock::take`].
     pub fn so_far(&mut self) -> Counts {
         self.settle();
-        let epoch = self.epoch;
-        let fresh = self.pages.iter().filter(|page| page.epoch == epoch);
-        self.counts.touched[1] = fresh.map(|page| u64::from(page.written.count_ones())).sum();
+        self.leave(Stream::Instruction);
+        let [start, _, page_start] = self.start;
+        self.counts.touched = [0; 3];
+        for page in self.pages.iter().filter(|page| page.page > page_start) {
+            let lines = page.lines.iter().filter(|time| **time > start).count() as u64;
+            let more = [lines, u64::from(page.written.count_ones()), 1];
+            for (sum, more) in self.counts.touched.iter_mut().zip(more) {
+                *sum += more;
+            }
+        }
         self.counts.clone()
     }
 
     /// The lines that were accessed last, at most [`MOST_LINES`], the least recently
     /// used first.
     pub fn recent(&mut self) -> Vec<Line> {
-        self.leave();
+        self.leave(Stream::Instruction);
         let mut times: Vec<(u64, Line)> = Vec::new();
         for (number, index) in &self.index {
             let page = &self.pages[*index];
@@ -262,9 +276,8 @@ impl Clock {
     /// touched once more.
     pub fn take(&mut self) -> Counts {
         let counts = self.so_far();
-        self.leave();
         self.current = None;
-        self.epoch += 1;
+        self.start = self.now;
         self.counts = Counts::new();
         counts
     }

@@ -15,8 +15,9 @@
 //! ```
 //!
 //! Reuse times are exact: a table of pages holds the time of the last access to each of their lines. Micro-traces
-//! are taken at eight places of each interval. Where instruction traces are wanted, windows of one process are
-//! recorded block by block ([`window`]).
+//! are taken at eight places of each interval; between them blocks and accesses are collected and observed many at
+//! once, the blocks apart from the accesses, which takes less time. Where instruction traces are wanted, windows of
+//! one process are recorded block by block ([`window`]).
 //!
 //! Each virtual CPU has its own meter, so that threads share nothing but the decoded blocks. A forked child goes
 //! on with its parent's warm tables, in a file of its own.
@@ -29,6 +30,7 @@
 //! # Properties
 //! - Reuse times are those of a list of all accesses
 //!   (`reuse_times_are_those_of_a_naive_list`).
+//! - What is observed later is what would have been observed at once (`what_is_observed_later_is_the_same`).
 //! - Each kind of instruction becomes the micro-operations that hardware splits
 //!   it into (`instructions_are_split_as_hardware_does`).
 

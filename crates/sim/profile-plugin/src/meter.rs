@@ -19,6 +19,9 @@ use crate::window::{Plan, Windows};
 pub const BUDGET: u64 = 50_000_000;
 /// Micro-traces of an interval.
 pub const TRACES: u64 = 8;
+/// The backlog is observed when it has as many blocks, or accesses to data.
+const MOST_BLOCKS: usize = 512;
+const MOST_ACCESSES: usize = 1024;
 /// Where further micro-traces of a thread's first interval begin, for programs
 /// that end early. An interval that has enough without them drops them.
 const EARLY: [u64; 4] = [0, 5_000, 50_000, 500_000];
@@ -32,6 +35,21 @@ struct Pieces {
     next: u64,
     /// Bytes that are still to come.
     left: u32,
+}
+
+/// What was executed and is still to be observed. Blocks and accesses to data are observed apart, many at once: the
+/// tables of the one then do not push those of the other out of the first cache.
+#[derive(Debug)]
+struct Backlog {
+    blocks: Vec<&'static Block>,
+    /// Lines; the lowest bit is set for a store.
+    data: Vec<u64>,
+}
+
+impl Backlog {
+    fn new() -> Self {
+        Self { blocks: Vec::with_capacity(MOST_BLOCKS), data: Vec::with_capacity(MOST_ACCESSES) }
+    }
 }
 
 /// The meter of one thread.
@@ -52,6 +70,9 @@ pub struct Meter {
     /// By number of the block.
     executed: Vec<BlockCount>,
     last: Option<&'static Block>,
+    /// The last block that was observed.
+    observed: Option<&'static Block>,
+    backlog: Backlog,
     /// Was the last block one more round of a repeated string instruction?
     again: bool,
     accesses: [u64; 2],
@@ -86,6 +107,8 @@ impl Meter {
             intervals: 0,
             executed: Vec::new(),
             last: None,
+            observed: None,
+            backlog: Backlog::new(),
             again: false,
             accesses: [0; 2],
             rounds: 0,
@@ -121,7 +144,28 @@ impl Meter {
     /// [`Meter::take_windows`] then return.
     #[inline]
     pub fn execute(&mut self, block: &'static Block) -> bool {
+        if self.at_once() {
+            return self.execute_at_once(block);
+        }
+        self.count(block);
+        self.backlog.blocks.push(block);
+        if self.backlog.blocks.len() >= MOST_BLOCKS {
+            self.observe_blocks();
+        }
+        self.instructions >= self.alarm && self.ring(block)
+    }
+
+    #[cold]
+    fn execute_at_once(&mut self, block: &'static Block) -> bool {
         self.leave(block.start);
+        self.count(block);
+        self.enter(block);
+        self.instructions >= self.alarm && self.ring(block)
+    }
+
+    /// Counts the instructions of a block that begins to execute.
+    #[inline]
+    fn count(&mut self, block: &'static Block) {
         self.again = block.is_repeat()
             && self.last.is_some_and(|last| last.ends_with_repeat() && last.last == block.start);
         self.last = Some(block);
@@ -133,6 +177,45 @@ impl Meter {
         }
         self.pieces.left = 0;
         self.in_round = 0;
+    }
+
+    /// Is all observed as it happens? A micro-trace needs blocks and accesses in their order, and so do caches for both.
+    #[inline]
+    fn at_once(&self) -> bool {
+        self.recorder.is_some() || self.windows.is_recording() || self.caches.is_some()
+    }
+
+    /// Observes the backlog: before anything else than counting instructions.
+    fn catch_up(&mut self) {
+        self.observe_blocks();
+        self.observe_data();
+    }
+
+    #[inline(never)]
+    fn observe_blocks(&mut self) {
+        let mut blocks = std::mem::take(&mut self.backlog.blocks);
+        for block in blocks.drain(..) {
+            if let Some(left) = self.observed {
+                self.predict(left, block.start);
+            }
+            self.enter(block);
+        }
+        self.backlog.blocks = blocks;
+    }
+
+    #[inline(never)]
+    fn observe_data(&mut self) {
+        for access in self.backlog.data.drain(..) {
+            let store = access & 1 == 1;
+            self.accesses[usize::from(store)] += 1;
+            self.data.data(access >> 1, store);
+        }
+    }
+
+    /// Observes that a block begins.
+    #[inline]
+    fn enter(&mut self, block: &'static Block) {
+        self.observed = Some(block);
         for &line in &block.lines {
             if self.code.current() != Some(line) {
                 let access = self.code.fetch(line);
@@ -148,7 +231,6 @@ impl Meter {
             Some(executed) if executed.times > 0 => executed.times += 1,
             _ => self.meet(block),
         }
-        self.instructions >= self.alarm && self.ring(block)
     }
 
     /// Counts the first execution of a block in an interval.
@@ -163,7 +245,6 @@ impl Meter {
     }
 
     /// The last block was left for `next`.
-    #[inline]
     fn leave(&mut self, next: u64) {
         let Some(block) = self.last else { return };
         let wrong = self.predict(block, next);
@@ -185,7 +266,7 @@ impl Meter {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn predict(&mut self, block: &Block, next: u64) -> u8 {
         if block.leaves == Leaves::Onward {
             return 0;
@@ -223,6 +304,19 @@ impl Meter {
     /// executing, at `address`.
     #[inline]
     pub fn access(&mut self, instruction: usize, class: OpClass, address: u64) {
+        let store = class == OpClass::Store;
+        if !self.at_once() {
+            self.backlog.data.push((address / 64) << 1 | u64::from(store));
+            if self.backlog.data.len() >= MOST_ACCESSES {
+                self.observe_data();
+            }
+        } else {
+            self.access_at_once(instruction, class, address);
+        }
+    }
+
+    #[cold]
+    fn access_at_once(&mut self, instruction: usize, class: OpClass, address: u64) {
         let store = class == OpClass::Store;
         self.accesses[usize::from(store)] += 1;
         let access = self.data.data(address / 64, store);
@@ -298,6 +392,7 @@ impl Meter {
     /// the interval is complete. Is there anything to take?
     #[cold]
     fn ring(&mut self, block: &Block) -> bool {
+        self.catch_up();
         let complete = self.instructions >= self.budget;
         if complete {
             self.end_interval();
@@ -343,6 +438,7 @@ impl Meter {
 
     /// The interval so far, which goes on unless another program is executed.
     pub fn so_far(&mut self) -> Interval {
+        self.catch_up();
         let (data, code) = (self.data.so_far(), self.code.so_far());
         let caches = self.caches.as_ref().map(|caches| caches.so_far());
         interval(Tally { caches, ..self.tally(&data, &code, self.traces.clone(), true) })
@@ -393,6 +489,7 @@ impl Meter {
     }
 
     fn end_interval(&mut self) {
+        self.catch_up();
         let cut = self.recorder.take().map(|recorder| recorder.cut());
         if self.traces.is_empty() {
             self.traces.extend(cut.filter(|trace| !trace.ops.is_empty()));

@@ -29,12 +29,9 @@ impl ReuseBin {
     /// The bin of a reuse time.
     #[inline]
     pub fn of(time: u64) -> Self {
-        if time < 4 {
-            return Self(time as u8);
-        }
-        let octave = time.ilog2();
-        let quarter = (time >> (octave - 2)) & 3;
-        let bin = 4 * u64::from(octave - 1) + quarter;
+        // The first four are an octave of its own, so that there is no branch: times follow no pattern.
+        let shift = (time | 4).ilog2() - 2;
+        let bin = (time >> shift) + 4 * u64::from(shift);
         Self(bin.min(Self::COUNT as u64 - 1) as u8)
     }
 

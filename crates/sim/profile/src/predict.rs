@@ -7,9 +7,13 @@
 //! `coin_flips_do_not_spoil_what_tagged_tables_know`,
 //! `a_target_that_depends_on_the_last_ones_is_learnt`).
 
+mod gshare;
+mod pair;
 mod tage;
 mod targets;
 
+use gshare::Gshares;
+use pair::Pair;
 pub use tage::{Places, Tage};
 pub use targets::Targets;
 
@@ -20,7 +24,7 @@ const RETURNS: usize = 16;
 /// A table of n counters, or entries, goes with n / 16 targets of indirect branches.
 const PER_TARGET: u32 = 16;
 /// Predictors of the first kind, which come first, and of the second.
-const GSHARES: usize = 4;
+const GSHARES: usize = gshare::TABLES;
 const TAGES: usize = PREDICTORS - GSHARES;
 /// Branches in the history of indirect branches.
 const TARGET_HISTORY: u64 = 0xff;
@@ -30,9 +34,9 @@ const TARGET_HISTORY: u64 = 0xff;
 #[derive(Debug)]
 pub struct Predictors {
     history: u128,
-    counters: [Vec<u8>; GSHARES],
+    gshares: Gshares,
     targets: [Vec<u64>; GSHARES],
-    tages: [Tage; TAGES],
+    tages: Pair,
     tagged: [Targets; TAGES],
     returns: [u64; RETURNS],
     top: usize,
@@ -61,9 +65,9 @@ impl Predictors {
         let targets = |entries: u32| (entries / PER_TARGET) as usize;
         Self {
             history: 0,
-            counters: std::array::from_fn(|number| vec![1; gshare(number) as usize]),
+            gshares: Gshares::new(),
             targets: std::array::from_fn(|number| vec![0; targets(gshare(number))]),
-            tages: std::array::from_fn(|number| Tage::new(tage(number))),
+            tages: Pair::new(),
             tagged: std::array::from_fn(|number| Targets::new(targets(tage(number)))),
             returns: [0; RETURNS],
             top: 0,
@@ -73,18 +77,8 @@ impl Predictors {
     /// Predicts and learns a conditional branch at `at`. Bit i of the result: the i-th predictor mispredicted it.
     #[inline]
     pub fn conditional(&mut self, at: u64, taken: bool) -> u8 {
-        let place = spread(at) ^ self.history as u64;
-        let mut wrong = 0;
-        for (bit, counters) in self.counters.iter_mut().enumerate() {
-            let index = place as usize & (counters.len() - 1);
-            let counter = &mut counters[index];
-            wrong |= u8::from((*counter >= 2) != taken) << bit;
-            *counter = if taken { (*counter + 1).min(3) } else { counter.saturating_sub(1) };
-        }
-        let places = Places::of(at, self.history);
-        for (tage, bit) in self.tages.iter_mut().zip(GSHARES..) {
-            wrong |= u8::from(tage.mispredicts(&places, taken)) << bit;
-        }
+        let mut wrong = self.gshares.mispredict(spread(at) ^ self.history as u64, taken);
+        wrong |= self.tages.mispredict(&Places::of(at, self.history), taken) << GSHARES;
         self.history = self.history << 1 | u128::from(taken);
         wrong
     }

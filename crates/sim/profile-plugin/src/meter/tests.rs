@@ -1,6 +1,7 @@
 //! A meter fed with blocks and accesses by hand.
 
 use symbiont_profile::raw::Interval;
+use symbiont_profile::vectors::{Geometry, Hierarchy};
 use symbiont_profile::{OpClass, ReuseBin};
 
 use super::{Meter, TRACES};
@@ -287,4 +288,49 @@ fn windows_hold_what_was_executed() {
             assert_eq!((outcome.taken, outcome.next), (true, 0x40_1000));
         }
     }
+}
+
+#[test]
+fn what_is_observed_later_is_the_same() {
+    // A meter with simulated caches observes all at once.
+    let cache = Geometry { sets: 64, ways: 8, line: 64 };
+    let mut at_once = Meter::new(0, 30_000);
+    at_once.simulate_caches(&Hierarchy { l1d: cache, l1i: cache, l2: cache });
+    let mut meters = [Meter::new(0, 30_000), at_once];
+    let blocks: Vec<_> = (0..40)
+        .map(|id| {
+            let last = if id % 7 == 0 { REP_STOSB } else { JNE };
+            leak(id, 0x40_1000 + 24 * id as u64, &[LOAD, ADD, last])
+        })
+        .collect();
+    let mut ended: [Vec<Interval>; 2] = Default::default();
+    let mut state = 1_u64;
+    for round in 0..60_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let block = blocks[(state >> 40) as usize % blocks.len()];
+        let class = if state >> 35 & 3 == 0 { OpClass::Store } else { OpClass::Load };
+        for (meter, ended) in meters.iter_mut().zip(&mut ended) {
+            if meter.execute(block) {
+                ended.extend(meter.take());
+            }
+            for access in 0..state >> 30 & 3 {
+                meter.access(0, class, 0x10_0000 + 64 * (state >> (44 + access) & 0x3ff));
+            }
+            match round {
+                20_001 => ended.push(meter.so_far()),
+                40_001 => meter.fork(),
+                _ => {}
+            }
+        }
+    }
+    for (meter, ended) in meters.iter_mut().zip(&mut ended) {
+        meter.flush();
+        ended.extend(meter.take());
+    }
+    let [later, mut at_once] = ended;
+    assert!(later.len() > 5);
+    for interval in &mut at_once {
+        assert!(interval.caches.take().is_some());
+    }
+    assert_eq!(later, at_once);
 }
