@@ -16,8 +16,9 @@
 //! ```
 //!
 //! `base` is what threads that ended had run. A thread that runs while this goes on makes the sum or `base` too
-//! small, so that others are looked at in vain, but none that ran is left out. A thread that has not run is as it
-//! was, but that one that slept may now be ready and wait.
+//! small, so that others are looked at in vain, but none that ran is left out. What a thread ran before it was first
+//! looked at may be in `base`, which is therefore forgotten then; so it is when the clock goes back, which is another
+//! process's. A thread that has not run is as it was, but that one that slept may now be ready and wait.
 //!
 //! Numbers mean the same processes only where the folder is of the reader's own process namespace; elsewhere there
 //! are no clocks.
@@ -32,6 +33,9 @@ use super::sys::ProcessClock;
 struct Process {
     clock: ProcessClock,
     round: u64,
+    /// The clock when it was first read in this round, and in the one before.
+    time: Option<Duration>,
+    before: Option<Duration>,
     /// Nanoseconds; none before all threads were looked at.
     base: Option<i128>,
 }
@@ -53,12 +57,17 @@ impl Clocks {
     /// What its threads have run; none if it is gone.
     pub fn read(&mut self, process: u32, round: u64) -> Option<Duration> {
         if let Some(known) = self.0.get_mut(&process) {
-            known.round = round;
-            return known.clock.read();
+            return known.read(round);
         }
         let clock = ProcessClock::of(process)?;
-        self.0.insert(process, Process { clock, round, base: None });
-        clock.read()
+        let time = clock.read();
+        self.0.insert(process, Process { clock, round, time, before: None, base: None });
+        time
+    }
+
+    /// Did none of its threads run from when it was asked about in the last round to when it was in this one?
+    pub fn stood(&self, process: u32) -> bool {
+        self.0.get(&process).is_some_and(|process| process.time == process.before)
     }
 
     /// Did threads run whose times are not known, if it has run for `time` and the last known times of
@@ -75,9 +84,29 @@ impl Clocks {
         }
     }
 
+    /// A thread of it was looked at for the first time.
+    pub fn note_new(&mut self, process: u32) {
+        if let Some(process) = self.0.get_mut(&process) {
+            process.base = None;
+        }
+    }
+
     /// Forgets processes that were not asked about in this round.
     pub fn end(&mut self, round: u64) {
         self.0.retain(|_, known| known.round == round);
+    }
+}
+
+impl Process {
+    fn read(&mut self, round: u64) -> Option<Duration> {
+        let time = self.clock.read();
+        if time < self.time {
+            self.base = None;
+        }
+        if self.round != round {
+            (self.round, self.before, self.time) = (round, self.time, time);
+        }
+        time
     }
 }
 
@@ -111,6 +140,30 @@ mod tests {
         clocks.note_complete(process, ms(10), ms(11));
         assert!(!clocks.ran_unseen(process, ms(12), ms(13)));
         assert!(clocks.ran_unseen(process, ms(13), ms(13)));
+    }
+
+    #[test]
+    fn what_a_new_thread_ran_hides_no_other() {
+        let mut clocks = own();
+        let process = std::process::id();
+        let ms = Duration::from_millis;
+        assert!(clocks.read(process, 1).is_some());
+        // A thread that is not known yet has run for 40 ms.
+        clocks.note_complete(process, ms(90), ms(50));
+        clocks.note_new(process);
+        assert!(clocks.ran_unseen(process, ms(95), ms(90)), "another one ran for 5 ms");
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_is_another_process_s() {
+        let mut clocks = own();
+        let process = std::process::id();
+        assert!(clocks.read(process, 1).is_some());
+        let later = Duration::from_secs(1 << 40);
+        clocks.note_complete(process, later, Duration::ZERO);
+        assert!(clocks.read(process, 2).is_some_and(|now| !clocks.ran_unseen(process, now, now)));
+        clocks.0.get_mut(&process).unwrap().time = Some(later);
+        assert!(clocks.read(process, 3).is_some_and(|now| clocks.ran_unseen(process, now, now)));
     }
 
     #[test]
