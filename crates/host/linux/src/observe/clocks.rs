@@ -15,16 +15,17 @@
 //! else: look at them, too; base := before - sum
 //! ```
 //!
-//! `base` is what threads that ended had run, and holds as long as no thread comes. A thread that runs while this goes
-//! on makes the sum or `base` too small, so that others are looked at in vain, but none that ran is left out. A thread
-//! that has not run is as it was, except that one that slept may now be ready and waiting.
+//! `base` is what threads that ended had run. A thread that runs while this goes on makes the sum or `base` too
+//! small, so that others are looked at in vain, but none that ran is left out. What a thread ran before it was first
+//! looked at may be in `base`, which is therefore forgotten then; so it is when the clock goes back, which is another
+//! process's. A thread that has not run is as it was, except that one that slept may now be ready and waiting.
 //!
 //! Numbers mean the same processes only where the folder is of the reader's own process namespace; elsewhere there
 //! are no clocks.
 //!
 //! # Properties
-//! `time_that_no_known_thread_ran_is_noticed`, `what_a_thread_ran_before_it_was_found_hides_no_other`,
-//! `numbers_of_another_namespace_have_no_clocks`.
+//! `time_that_no_known_thread_ran_is_noticed`, `what_a_new_thread_ran_hides_no_other`,
+//! `a_clock_that_goes_back_is_another_process_s`, `numbers_of_another_namespace_have_no_clocks`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -36,17 +37,11 @@ use super::sys::ProcessClock;
 struct Process {
     clock: ProcessClock,
     round: u64,
-    /// Nanoseconds, and the highest serial of its threads; none before all were looked at.
-    base: Option<(i128, u64)>,
-}
-
-/// What is known of the threads of a process.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ThreadTimes {
-    /// Their last known times together.
-    pub time: Duration,
-    /// The highest of their serials.
-    pub newest: u64,
+    /// The clock when it was first read in this round, and in the one before.
+    time: Option<Duration>,
+    before: Option<Duration>,
+    /// Nanoseconds; none before all threads were looked at.
+    base: Option<i128>,
 }
 
 /// Clocks of the processes that were asked about in the last round.
@@ -66,33 +61,56 @@ impl Clocks {
     /// What its threads have run; none if it is gone.
     pub fn read(&mut self, process: u32, round: u64) -> Option<Duration> {
         if let Some(known) = self.0.get_mut(&process) {
-            known.round = round;
-            return known.clock.read();
+            return known.read(round);
         }
         let clock = ProcessClock::of(process)?;
-        self.0.insert(process, Process { clock, round, base: None });
-        clock.read()
+        let time = clock.read();
+        self.0.insert(process, Process { clock, round, time, before: None, base: None });
+        time
     }
 
-    /// Did threads run whose times are not known, if it has run for `time`?
-    pub fn ran_unseen(&self, process: u32, time: Duration, known: ThreadTimes) -> bool {
+    /// Did none of its threads run from when it was asked about in the last round to when it was in this one?
+    pub fn stood(&self, process: u32) -> bool {
+        self.0.get(&process).is_some_and(|process| process.time == process.before)
+    }
+
+    /// Did threads run whose times are not known, if it has run for `time` and the last known times of
+    /// all its threads are these together?
+    pub fn ran_unseen(&self, process: u32, time: Duration, known: Duration) -> bool {
         let base = self.0.get(&process).and_then(|process| process.base);
-        base.is_none_or(|(base, newest)| {
-            // What one that came had run before may be in the base.
-            known.newest > newest || difference(time, known.time) > base
-        })
+        base.is_none_or(|base| difference(time, known) > base)
     }
 
     /// Notes that all its threads were looked at after it had run for `time`.
-    pub fn note_complete(&mut self, process: u32, time: Duration, known: ThreadTimes) {
+    pub fn note_complete(&mut self, process: u32, time: Duration, known: Duration) {
         if let Some(process) = self.0.get_mut(&process) {
-            process.base = Some((difference(time, known.time), known.newest));
+            process.base = Some(difference(time, known));
+        }
+    }
+
+    /// A thread of it was looked at for the first time.
+    pub fn note_new(&mut self, process: u32) {
+        if let Some(process) = self.0.get_mut(&process) {
+            process.base = None;
         }
     }
 
     /// Forgets processes that were not asked about in this round.
     pub fn end(&mut self, round: u64) {
         self.0.retain(|_, known| known.round == round);
+    }
+}
+
+impl Process {
+    fn read(&mut self, round: u64) -> Option<Duration> {
+        let time = self.clock.read();
+        if time < self.time {
+            self.base = None;
+        }
+        if self.round != round {
+            (self.round, self.before, self.time) = (round, self.time, time);
+        }
+        time
     }
 }
 
@@ -115,32 +133,41 @@ mod tests {
         let mut clocks = own();
         let process = std::process::id();
         let ms = Duration::from_millis;
-        let known = |millis| ThreadTimes { time: ms(millis), newest: 7 };
         assert!(clocks.read(process, 1).is_some());
-        assert!(clocks.ran_unseen(process, ms(50), known(50)), "nothing is known of it yet");
+        assert!(clocks.ran_unseen(process, ms(50), ms(50)), "nothing is known of it yet");
         // Threads that ended had run for 20 ms.
-        clocks.note_complete(process, ms(50), known(30));
-        assert!(!clocks.ran_unseen(process, ms(50), known(30)));
-        assert!(!clocks.ran_unseen(process, ms(59), known(39)), "they were looked at");
-        assert!(clocks.ran_unseen(process, ms(59) + Duration::from_nanos(1), known(39)));
+        clocks.note_complete(process, ms(50), ms(30));
+        assert!(!clocks.ran_unseen(process, ms(50), ms(30)));
+        assert!(!clocks.ran_unseen(process, ms(59), ms(39)), "they were looked at");
+        assert!(clocks.ran_unseen(process, ms(59) + Duration::from_nanos(1), ms(39)));
         // What is looked at after the clock has run for longer.
-        clocks.note_complete(process, ms(10), known(11));
-        assert!(!clocks.ran_unseen(process, ms(12), known(13)));
-        assert!(clocks.ran_unseen(process, ms(13), known(13)));
+        clocks.note_complete(process, ms(10), ms(11));
+        assert!(!clocks.ran_unseen(process, ms(12), ms(13)));
+        assert!(clocks.ran_unseen(process, ms(13), ms(13)));
     }
 
     #[test]
-    fn what_a_thread_ran_before_it_was_found_hides_no_other() {
+    fn what_a_new_thread_ran_hides_no_other() {
         let mut clocks = own();
         let process = std::process::id();
         let ms = Duration::from_millis;
-        clocks.read(process, 1);
-        // Of 100 ms one that is not found yet ran 60.
-        clocks.note_complete(process, ms(100), ThreadTimes { time: ms(40), newest: 7 });
-        // It is, and another one ran for 20 ms.
-        assert!(clocks.ran_unseen(process, ms(120), ThreadTimes { time: ms(100), newest: 8 }));
-        clocks.note_complete(process, ms(120), ThreadTimes { time: ms(120), newest: 8 });
-        assert!(!clocks.ran_unseen(process, ms(120), ThreadTimes { time: ms(120), newest: 8 }));
+        assert!(clocks.read(process, 1).is_some());
+        // A thread that is not known yet has run for 40 ms.
+        clocks.note_complete(process, ms(90), ms(50));
+        clocks.note_new(process);
+        assert!(clocks.ran_unseen(process, ms(95), ms(90)), "another one ran for 5 ms");
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_is_another_process_s() {
+        let mut clocks = own();
+        let process = std::process::id();
+        assert!(clocks.read(process, 1).is_some());
+        let later = Duration::from_secs(1 << 40);
+        clocks.note_complete(process, later, Duration::ZERO);
+        assert!(clocks.read(process, 2).is_some_and(|now| !clocks.ran_unseen(process, now, now)));
+        clocks.0.get_mut(&process).unwrap().time = Some(later);
+        assert!(clocks.read(process, 3).is_some_and(|now| clocks.ran_unseen(process, now, now)));
     }
 
     #[test]
@@ -148,11 +175,11 @@ mod tests {
         let mut clocks = own();
         let process = std::process::id();
         clocks.read(process, 1);
-        clocks.note_complete(process, Duration::ZERO, ThreadTimes::default());
+        clocks.note_complete(process, Duration::ZERO, Duration::ZERO);
         clocks.end(1);
-        assert!(!clocks.ran_unseen(process, Duration::ZERO, ThreadTimes::default()));
+        assert!(!clocks.ran_unseen(process, Duration::ZERO, Duration::ZERO));
         clocks.end(2);
-        assert!(clocks.ran_unseen(process, Duration::ZERO, ThreadTimes::default()));
+        assert!(clocks.ran_unseen(process, Duration::ZERO, Duration::ZERO));
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //!   ([`Files::all_rest`]). *Hardly*: for less than [`BRIEF`], if it ran at all in the second that followed,
 //!   since where it ran then, and whether it was stopped, may be reported that much later
 //!   (`a_thread_that_hardly_ran_since_its_last_read_rests_for_a_second`). The `stat` of a leader describes its
-//!   whole process, and is read each time that the process ran.
+//!   whole process, and is read each time that the process ran (`a_leader_is_looked_at_when_its_process_ran`).
 //! - Where that is not certain of all, the `stat` of a thread that rests is read again: each time while it has
 //!   rested for less than a second, and then once the last read is an eighth of its rest, or a second, old
 //!   (`what_has_slept_for_long_is_looked_at_seldom`).
@@ -37,7 +37,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use symbiont_machine::RunState;
 
-use super::clocks::{Clocks, ThreadTimes};
+use super::clocks::Clocks;
 use super::running::Running;
 use super::scan::{Proc, read_stat};
 use super::stat::{SchedStat, Stat, parse_schedstat};
@@ -289,35 +289,33 @@ impl Files {
         self.clocks.as_mut()?.read(process, self.round)
     }
 
-    /// Had it not run at the last look?
+    /// Had it not run at the last look, or, if it is a leader, has its process not run since?
     pub fn is_idle(&self, live: &Live) -> bool {
-        self.entries.get(&live.serial).is_some_and(|it| it.idle && it.round + 1 == self.round)
+        let stood = |clocks: &Clocks| clocks.stood(live.process);
+        let is_idle = |it: &Entry| it.idle && it.round + 1 == self.round;
+        self.entries.get(&live.serial).is_some_and(is_idle)
+            && (live.process != live.thread || self.clocks.as_ref().is_some_and(stood))
     }
 
     /// May threads of a process that were not looked at have run, if `time` is what all have run by now?
     pub fn ran_unseen(&self, threads: &[Live], time: Duration) -> bool {
         let clocks = self.clocks.as_ref().zip(threads.first());
-        clocks
-            .is_none_or(|(clocks, live)| clocks.ran_unseen(live.process, time, self.known(threads)))
+        clocks.is_none_or(|(clocks, live)| {
+            clocks.ran_unseen(live.process, time, self.known_time(threads))
+        })
     }
 
     /// Notes that all threads of a process were looked at, before which all had run for `time`.
     pub fn note_complete(&mut self, threads: &[Live], time: Duration) {
-        let known = self.known(threads);
+        let known = self.known_time(threads);
         if let Some((clocks, live)) = self.clocks.as_mut().zip(threads.first()) {
             clocks.note_complete(live.process, time, known);
         }
     }
 
-    fn known(&self, threads: &[Live]) -> ThreadTimes {
-        let mut known = ThreadTimes::default();
-        for live in threads {
-            let time =
-                self.entries.get(&live.serial).map_or(Duration::ZERO, |it| it.times.run_time);
-            known.time = known.time.saturating_add(time);
-            known.newest = known.newest.max(live.serial);
-        }
-        known
+    fn known_time(&self, threads: &[Live]) -> Duration {
+        let entries = threads.iter().filter_map(|live| self.entries.get(&live.serial));
+        entries.map(|entry| entry.times.run_time).fold(Duration::ZERO, Duration::saturating_add)
     }
 
     /// What a thread does that has not run since it was last looked at, where that is certain.
@@ -401,6 +399,9 @@ impl Files {
             let entry = Entry { born, round, kept, last, at: now, times, idle: false, awake: now };
             self.entries.insert(live.serial, entry);
             self.opened += 1;
+            if let Some(clocks) = &mut self.clocks {
+                clocks.note_new(live.process);
+            }
         }
         Reading::There(stat, times)
     }
@@ -418,9 +419,11 @@ impl Pair {
     }
 
     fn read(&self, times: &Times) -> Result<(Stat, SchedStat), Errno> {
+        // First the times: if it runs meanwhile, they are others at the next look, and `stat` is read again.
+        let measured = self.times.as_ref().map(|file| read_schedstat(file.as_fd())).transpose()?;
         let stat = read_stat(self.stat.as_fd())?;
-        let times = match (&self.times, times) {
-            (Some(file), _) => read_schedstat(file.as_fd())?,
+        let times = match (measured, times) {
+            (Some(times), _) => times,
             (None, Times::Ticks { tick }) => {
                 let nanos = u128::from(stat.ticks).saturating_mul(tick.as_nanos());
                 let run_time = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
@@ -469,6 +472,18 @@ mod tests {
         Entry { born: 99, round: 1, kept: None, last, at, times: last.1, idle: false, awake: at }
     }
 
+    fn live_of(process: u32, thread: u32, serial: u64) -> Live {
+        Live {
+            program: symbiont_machine::ProgramId(1),
+            process,
+            thread,
+            process_born: None,
+            generation: 0,
+            serial,
+            ages: crate::observe::tree::Ages::default(),
+        }
+    }
+
     #[test]
     fn what_has_slept_for_long_is_looked_at_seldom() {
         let stat = |state: &str| {
@@ -505,16 +520,7 @@ mod tests {
             return println!("skipped: the kernel does not account threads");
         }
         let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let number = sleeper.id();
-        let live = Live {
-            program: symbiont_machine::ProgramId(1),
-            process: number,
-            thread: number,
-            process_born: None,
-            generation: 0,
-            serial: 1,
-            ages: crate::observe::tree::Ages::default(),
-        };
+        let live = live_of(sleeper.id(), sleeper.id(), 1);
         let round = |files: &mut Files| {
             files.begin();
             let mut round = Round::default();
@@ -531,9 +537,38 @@ mod tests {
         }
         assert_eq!(round(&mut files).resting.len(), 1, "no file is there to be read");
         assert_eq!(files.opened, 0);
+        files.read(&proc, &live_of(sleeper.id(), sleeper.id(), 2));
+        assert!(
+            files.ran_unseen(&[live], Duration::ZERO),
+            "what another one ran before is not known"
+        );
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
         assert_eq!(round(&mut files).gone, [live]);
+    }
+
+    #[test]
+    fn a_leader_is_looked_at_when_its_process_ran() {
+        let proc = Proc::open("/proc".as_ref()).unwrap();
+        let mut files = Files::new(&proc, Times::find(&proc), None);
+        if files.clocks.is_none() {
+            return println!("skipped: the kernel does not account threads");
+        }
+        let own = std::process::id();
+        let (leader, other) = (live_of(own, own, 1), live_of(own, own + 1, 2));
+        files.begin();
+        let start = files.time_of(own);
+        while files.time_of(own) == start {}
+        files.begin();
+        assert!(files.time_of(own) > start);
+        let Reading::There(stat, times) = files.read(&proc, &leader) else { panic!("it lives") };
+        for live in [leader, other] {
+            let mut entry = entry_of((stat, times), files.now);
+            (entry.idle, entry.round) = (true, files.round - 1);
+            files.entries.insert(live.serial, entry);
+        }
+        assert!(files.is_idle(&other), "it had not run at the last look");
+        assert!(!files.is_idle(&leader), "its file says what its process did");
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub struct Observed {
     pub cpu: Option<PuId>,
     /// Its session; 0 if that is not seen from here.
     pub session: u32,
-    /// How the kernel schedules it; of one that hardly runs, up to a second ago.
+    /// How the kernel schedules it; of one that hardly runs, up to a second ago, of one that sleeps, perhaps when it
+    /// last ran.
     pub scheduling: Scheduling,
     /// How long ago it was born, forked or exec'd.
     pub ages: Ages,
