@@ -37,6 +37,19 @@ impl Spec {
     fn name(&self) -> String {
         format!("shop/{}/{}", self.pod, self.container)
     }
+
+    /// As the container's state has them.
+    fn annotations(&self) -> BTreeMap<String, &'static str> {
+        let kind = |key: &str| format!("io.kubernetes.cri.{key}");
+        let mut annotations = BTreeMap::from([
+            (kind("sandbox-namespace"), "shop"),
+            (kind("sandbox-name"), self.pod),
+            (kind("container-name"), self.container),
+            (kind("image-name"), self.image),
+        ]);
+        annotations.extend(self.asks.map(|(key, value)| (key.to_owned(), value)));
+        annotations
+    }
 }
 
 /// A container with what runs in it.
@@ -71,14 +84,7 @@ impl Node {
         let slice = format!("kubepods-burstable-pod{number}.slice");
         let scope = format!("cri-containerd-{id}.scope");
         let path = format!("kubepods.slice/kubepods-burstable.slice/{slice}/{scope}");
-        let kind = |key: &str| format!("io.kubernetes.cri.{key}");
-        let mut annotations = BTreeMap::from([
-            (kind("sandbox-namespace"), "shop"),
-            (kind("sandbox-name"), spec.pod),
-            (kind("container-name"), spec.container),
-            (kind("image-name"), spec.image),
-        ]);
-        annotations.extend(spec.asks.map(|(key, value)| (key.to_owned(), value)));
+        let annotations = spec.annotations();
         let asked = format!("{slice}:cri-containerd:{id}");
         let bundle = json!({"annotations": annotations, "linux": {"cgroupsPath": asked}});
         let tasks = self.daemon.place.path(STATE).join("io.containerd.runtime.v2.task/k8s.io");
@@ -141,6 +147,7 @@ pub fn matched(_: &Given) {
         let named = json!({
             "namespace": "shop", "pod": spec.pod, "container": spec.container, "image": spec.image,
             "id": container.id, "runtime": "containerd", "qos": "burstable",
+            "labels": spec.annotations(),
         });
         assert_eq!((&program["class"], &program["container"]), (&json!(class), &named));
         assert_eq!(workers(&container.program, "sleeper").len(), 2, "all run on");
