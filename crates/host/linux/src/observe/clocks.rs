@@ -20,6 +20,9 @@
 //! looked at may be in `base`, which is therefore forgotten then; so it is when the clock goes back, which is another
 //! process's. A thread that has not run is as it was, except that one that slept may now be ready and waiting.
 //!
+//! Where others are looked at in vain, as many threads run for a moment in each round, the clock is left out for a round,
+//! then for three, and so on up to [`LONGEST_PAUSE`] (`a_clock_that_saves_nothing_is_left_out`).
+//!
 //! Numbers mean the same processes only where the folder is of the reader's own process namespace; elsewhere there
 //! are no clocks.
 //!
@@ -33,6 +36,9 @@ use std::time::Duration;
 use super::scan::Proc;
 use super::sys::ProcessClock;
 
+/// Rounds.
+const LONGEST_PAUSE: u64 = 15;
+
 #[derive(Debug)]
 struct Process {
     clock: ProcessClock,
@@ -42,6 +48,9 @@ struct Process {
     before: Option<Duration>,
     /// Nanoseconds; none before all threads were looked at.
     base: Option<i128>,
+    /// For how many rounds all are looked at before its clock is read again, and how many of them are over.
+    pause: u64,
+    paused: u64,
 }
 
 /// Clocks of the processes that were asked about in the last round.
@@ -58,14 +67,15 @@ impl Clocks {
         advances.then(|| Self(HashMap::new()))
     }
 
-    /// What its threads have run; none if it is gone.
+    /// What its threads have run; none if it is gone, or all of its threads are to be looked at.
     pub fn read(&mut self, process: u32, round: u64) -> Option<Duration> {
         if let Some(known) = self.0.get_mut(&process) {
             return known.read(round);
         }
         let clock = ProcessClock::of(process)?;
         let time = clock.read();
-        self.0.insert(process, Process { clock, round, time, before: None, base: None });
+        let new = Process { clock, round, time, before: None, base: None, pause: 0, paused: 0 };
+        self.0.insert(process, new);
         time
     }
 
@@ -79,6 +89,14 @@ impl Clocks {
     pub fn ran_unseen(&self, process: u32, time: Duration, known: Duration) -> bool {
         let base = self.0.get(&process).and_then(|process| process.base);
         base.is_none_or(|base| difference(time, known) > base)
+    }
+
+    /// Notes whether reading its clock saved looks: if not, that is left out for twice as many rounds.
+    pub fn note_use(&mut self, process: u32, saved: bool) {
+        if let Some(process) = self.0.get_mut(&process) {
+            process.pause = if saved { 0 } else { (2 * process.pause + 1).min(LONGEST_PAUSE) };
+            process.paused = 0;
+        }
     }
 
     /// Notes that all its threads were looked at after it had run for `time`.
@@ -103,6 +121,10 @@ impl Clocks {
 
 impl Process {
     fn read(&mut self, round: u64) -> Option<Duration> {
+        if self.round != round && self.paused < self.pause {
+            (self.round, self.paused) = (round, self.paused + 1);
+            return None;
+        }
         let time = self.clock.read();
         if time < self.time {
             self.base = None;
@@ -168,6 +190,23 @@ mod tests {
         assert!(clocks.read(process, 2).is_some_and(|now| !clocks.ran_unseen(process, now, now)));
         clocks.0.get_mut(&process).unwrap().time = Some(later);
         assert!(clocks.read(process, 3).is_some_and(|now| clocks.ran_unseen(process, now, now)));
+    }
+
+    #[test]
+    fn a_clock_that_saves_nothing_is_left_out() {
+        let mut clocks = own();
+        let process = std::process::id();
+        let mut read = Vec::new();
+        for round in 1..=60 {
+            if clocks.read(process, round).is_some() {
+                read.push(round);
+                clocks.note_use(process, false);
+            }
+            clocks.end(round);
+        }
+        assert_eq!(read, [1, 3, 7, 15, 31, 47]);
+        clocks.note_use(process, true);
+        assert!((61..70).all(|round| clocks.read(process, round).is_some()));
     }
 
     #[test]

@@ -305,6 +305,13 @@ impl Files {
         })
     }
 
+    /// Notes whether the clock of a process saved looks.
+    pub fn note_use(&mut self, process: u32, saved: bool) {
+        if let Some(clocks) = &mut self.clocks {
+            clocks.note_use(process, saved);
+        }
+    }
+
     /// Notes that all threads of a process were looked at, before which all had run for `time`.
     pub fn note_complete(&mut self, threads: &[Live], time: Duration) {
         let known = self.known_time(threads);

@@ -103,6 +103,9 @@ impl Round {
         if ran || idle.is_empty() {
             files.note_complete(threads, time);
         }
+        if let Some(live) = idle.first() {
+            files.note_use(live.process, !ran);
+        }
     }
 
     /// Reads one thread more.
