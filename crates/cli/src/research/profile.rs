@@ -10,7 +10,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGQUIT};
 use symbiont_profile::capture::{Capture, Windows, plugin_next_to};
 use symbiont_profile::vectors::{Vectors, is_vectors};
-use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, PredictorSize, Profile};
+use symbiont_profile::{FEWEST_TRACES, OpClass, Phase, PredictorConfig, Profile};
 use symbiont_topology::counted;
 
 use crate::research::args;
@@ -163,7 +163,7 @@ impl PhaseSummary {
             branches_per_instruction: per(OpClass::Branch),
             flops_per_instruction: phase.flops_per_instruction(),
             mispredictions: 1000.0
-                * phase.per_instruction(phase.branches.mispredicted[PredictorSize::BEST]),
+                * phase.per_instruction(phase.branches.mispredicted[PredictorConfig::BEST]),
             misses: CACHES.map(|(lines, _)| 1000.0 * accesses * curve.misses(lines)),
             micro_traces: phase.traces.len(),
         }

@@ -3,7 +3,7 @@
 use symbiont_profile::raw::{BUCKETS, Interval, Signature, Traces};
 use symbiont_profile::vectors::Counts as CacheCounts;
 use symbiont_profile::{
-    CodeSketch, Footprint, MicroTrace, OpClass, Phase, PredictorSize, Reuse, ReuseBin,
+    CodeSketch, Footprint, MicroTrace, OpClass, Phase, PredictorConfig, Reuse, ReuseBin,
     ReuseHistogram, SUPER_SET_CACHES, Stream, SuperSetMap,
 };
 
@@ -147,7 +147,7 @@ fn signature(tally: &Tally<'_>, phase: &Phase) -> Signature {
         before_exec: tally.before_exec,
         blocks,
         events: [
-            phase.branches.mispredicted[PredictorSize::BEST],
+            phase.branches.mispredicted[PredictorConfig::BEST],
             phase.mix.count(OpClass::Load),
             phase.mix.count(OpClass::Store),
             floating.map(|class| phase.mix.count(*class)).sum(),

@@ -1,4 +1,4 @@
-//! Branches, and how often predictors of several sizes mispredict them.
+//! Branches, and how often predictors of several kinds and sizes mispredict them.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,21 +13,21 @@ pub enum Prediction {
     Tage,
 }
 
-/// A simulated predictor.
+/// A simulated predictor: its kind and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PredictorSize {
+pub struct PredictorConfig {
     /// Its kind.
     pub prediction: Prediction,
     /// Two-bit counters, or tagged entries.
     pub entries: u32,
 }
 
-const fn gshare(entries: u32) -> PredictorSize {
-    PredictorSize { prediction: Prediction::Gshare, entries }
+const fn gshare(entries: u32) -> PredictorConfig {
+    PredictorConfig { prediction: Prediction::Gshare, entries }
 }
 
-const fn tage(entries: u32) -> PredictorSize {
-    PredictorSize { prediction: Prediction::Tage, entries }
+const fn tage(entries: u32) -> PredictorConfig {
+    PredictorConfig { prediction: Prediction::Tage, entries }
 }
 
 /// How many predictors were simulated.
@@ -35,20 +35,20 @@ pub const PREDICTORS: usize = 6;
 
 /// The simulated predictors. Of each kind, each is half the one before, since threads that share a predictor of B
 /// entries have B/2, B/4, … each.
-pub const PREDICTOR_SIZES: [PredictorSize; PREDICTORS] =
+pub const PREDICTOR_CONFIGS: [PredictorConfig; PREDICTORS] =
     [gshare(16_384), gshare(8_192), gshare(4_096), gshare(2_048), tage(10_240), tage(5_120)];
 
-impl PredictorSize {
-    /// The best one of them, as an index into [`PREDICTOR_SIZES`].
+impl PredictorConfig {
+    /// The best one of them, as an index into [`PREDICTOR_CONFIGS`].
     pub const BEST: usize = 4;
 
     /// The simulated predictor of a kind whose size is nearest, by ratio, to a number of entries: its index into
-    /// [`PREDICTOR_SIZES`].
+    /// [`PREDICTOR_CONFIGS`].
     #[must_use]
     pub fn nearest(prediction: Prediction, entries: f64) -> usize {
-        let distance = |size: &Self| (entries.max(1.0) / f64::from(size.entries)).ln().abs();
-        let sizes = PREDICTOR_SIZES.iter().enumerate();
-        let of_kind = sizes.filter(|(_, size)| size.prediction == prediction);
+        let distance = |config: &Self| (entries.max(1.0) / f64::from(config.entries)).ln().abs();
+        let configs = PREDICTOR_CONFIGS.iter().enumerate();
+        let of_kind = configs.filter(|(_, config)| config.prediction == prediction);
         let nearest = of_kind.min_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
         nearest.map_or(0, |(index, _)| index)
     }
@@ -69,7 +69,7 @@ pub struct Branches {
     pub taken: u64,
     /// Jumps and calls through a register or memory; returns are not counted.
     pub indirect: u64,
-    /// Mispredictions of any kind, by each of [`PREDICTOR_SIZES`].
+    /// Mispredictions of any kind, by each of [`PREDICTOR_CONFIGS`].
     pub mispredicted: [u64; PREDICTORS],
 }
 
@@ -88,18 +88,18 @@ impl Branches {
 
 #[cfg(test)]
 mod tests {
-    use super::{PREDICTOR_SIZES, Prediction, PredictorSize};
+    use super::{PREDICTOR_CONFIGS, Prediction, PredictorConfig};
 
     #[test]
     fn the_nearest_size_is_of_the_kind() {
-        for (index, size) in PREDICTOR_SIZES.iter().enumerate() {
-            let entries = f64::from(size.entries);
+        for (index, config) in PREDICTOR_CONFIGS.iter().enumerate() {
+            let entries = f64::from(config.entries);
             for entries in [entries, 1.3 * entries, entries / 1.3] {
-                assert_eq!(PredictorSize::nearest(size.prediction, entries), index);
+                assert_eq!(PredictorConfig::nearest(config.prediction, entries), index);
             }
         }
-        assert_eq!(PredictorSize::nearest(Prediction::Gshare, 1e9), 0);
-        assert_eq!(PredictorSize::nearest(Prediction::Gshare, 0.0), 3);
-        assert_eq!(PredictorSize::nearest(Prediction::Tage, 0.0), 5);
+        assert_eq!(PredictorConfig::nearest(Prediction::Gshare, 1e9), 0);
+        assert_eq!(PredictorConfig::nearest(Prediction::Gshare, 0.0), 3);
+        assert_eq!(PredictorConfig::nearest(Prediction::Tage, 0.0), 5);
     }
 }

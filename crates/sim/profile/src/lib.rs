@@ -54,7 +54,7 @@ pub mod trace;
 pub mod vectors;
 
 pub use bins::ReuseBin;
-pub use branches::{Branches, PREDICTOR_SIZES, PREDICTORS, Prediction, PredictorSize};
+pub use branches::{Branches, PREDICTOR_CONFIGS, PREDICTORS, Prediction, PredictorConfig};
 pub use code_sketch::CodeSketch;
 pub use continuation::Continuation;
 pub use format::{LONGEST_FILE, ProfileError, VERSION, from_bytes, to_bytes};

@@ -42,7 +42,7 @@ pub struct MicroOp {
     /// lies in another 64-byte line than the instruction before.
     pub fetch: Option<Access>,
     /// Bit i: mispredicted by a predictor of the i-th size of
-    /// [`crate::PREDICTOR_SIZES`].
+    /// [`crate::PREDICTOR_CONFIGS`].
     pub mispredicted: u8,
 }
 

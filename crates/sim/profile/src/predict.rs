@@ -17,7 +17,7 @@ use pair::Pair;
 pub use tage::{Places, Tage};
 pub use targets::Targets;
 
-use crate::{PREDICTOR_SIZES, PREDICTORS, Prediction};
+use crate::{PREDICTOR_CONFIGS, PREDICTORS, Prediction};
 
 /// Depth of the stack of return addresses.
 const RETURNS: usize = 16;
@@ -57,7 +57,7 @@ impl Predictors {
     /// Cold predictors: every conditional branch is weakly predicted not taken.
     pub fn new() -> Self {
         let of = |prediction, number: usize| {
-            let mut of_kind = PREDICTOR_SIZES.iter().filter(|size| size.prediction == prediction);
+            let mut of_kind = PREDICTOR_CONFIGS.iter().filter(|size| size.prediction == prediction);
             of_kind.nth(number).map_or(1, |size| size.entries)
         };
         let gshare = |number| of(Prediction::Gshare, number);

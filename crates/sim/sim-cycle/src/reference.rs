@@ -32,7 +32,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use symbiont_profile::{OpClass, Phase, PredictorSize};
+use symbiont_profile::{OpClass, Phase, PredictorConfig};
 use symbiont_sim_fast::PrepareError;
 use symbiont_sim_fast::activity::Activity;
 use symbiont_sim_fast::description::{CoreType, Description, SmtRule};
@@ -175,7 +175,7 @@ impl<'p> CycleReference<'p> {
             line: core_type.l1d.line,
             lines,
             // A thread that is alone has all of it, whatever its core is set up for.
-            predictor: PredictorSize::nearest(
+            predictor: PredictorConfig::nearest(
                 core_type.prediction,
                 f64::from(core_type.predictor) / peers.max(1) as f64,
             ),

@@ -42,7 +42,7 @@ pub struct Setup {
     /// Lines of its caches, all levels of one thread together.
     pub lines: u64,
     /// The profile's predictor nearest to that of the thread, as an index into
-    /// [`symbiont_profile::PREDICTOR_SIZES`].
+    /// [`symbiont_profile::PREDICTOR_CONFIGS`].
     pub predictor: usize,
     /// The share of its mispredictions that remains.
     pub mispredicts: f64,

@@ -16,12 +16,12 @@
 //! # Properties
 //! It mispredicts what four tables do (`they_are_four_tables`).
 
-use crate::PREDICTOR_SIZES;
+use crate::PREDICTOR_CONFIGS;
 
 /// Tables.
 pub(super) const TABLES: usize = 4;
 /// Words: the length of the shortest table.
-const WORDS: usize = PREDICTOR_SIZES[TABLES - 1].entries as usize;
+const WORDS: usize = PREDICTOR_CONFIGS[TABLES - 1].entries as usize;
 /// The bits of each.
 const TABLE_BITS: [u32; TABLES] = [0xffff, 0xff << 16, 0xf << 24, 3 << 28];
 /// The lower bits of the counters that the bits of the number above those of the word choose.
@@ -77,13 +77,13 @@ impl Gshares {
 #[cfg(test)]
 mod tests {
     use super::{Gshares, TABLES};
-    use crate::PREDICTOR_SIZES;
+    use crate::PREDICTOR_CONFIGS;
 
     #[test]
     fn they_are_four_tables() {
         let mut together = Gshares::new();
         let mut apart: [Vec<u8>; TABLES] =
-            std::array::from_fn(|table| vec![1; PREDICTOR_SIZES[table].entries as usize]);
+            std::array::from_fn(|table| vec![1; PREDICTOR_CONFIGS[table].entries as usize]);
         let mut state = 1_u64;
         for round in 0..1_000_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

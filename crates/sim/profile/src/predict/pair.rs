@@ -24,14 +24,14 @@
 use super::tage::{
     COUNTER, Entry, Found, HALVED_AFTER, Learner, MOST_USEFUL, PER_ENTRY, Places, TABLES, each,
 };
-use super::{GSHARES, PREDICTOR_SIZES};
+use super::{GSHARES, PREDICTOR_CONFIGS};
 
 /// Entries of each tagged table, and counters of the table by address, of the larger and of the smaller.
-const LARGER: usize = each(PREDICTOR_SIZES[GSHARES].entries);
+const LARGER: usize = each(PREDICTOR_CONFIGS[GSHARES].entries);
 const SMALLER: usize = LARGER / 2;
 const LARGER_BASE: usize = PER_ENTRY * LARGER;
 const SMALLER_BASE: usize = PER_ENTRY * SMALLER;
-const _: () = assert!(each(PREDICTOR_SIZES[GSHARES + 1].entries) == SMALLER);
+const _: () = assert!(each(PREDICTOR_CONFIGS[GSHARES + 1].entries) == SMALLER);
 
 /// Bit 0 of each half: the smaller's is the lower one.
 const HALVES: u64 = 1 | 1 << 32;
@@ -226,13 +226,13 @@ impl Pair {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{GSHARES, PREDICTOR_SIZES, Places, Tage};
+    use super::super::{GSHARES, PREDICTOR_CONFIGS, Places, Tage};
     use super::Pair;
 
     #[test]
     fn a_pair_is_two_of_them() {
         let mut pair = Pair::new();
-        let mut two = [0, 1].map(|size| Tage::new(PREDICTOR_SIZES[GSHARES + size].entries));
+        let mut two = [0, 1].map(|size| Tage::new(PREDICTOR_CONFIGS[GSHARES + size].entries));
         let (mut history, mut state, mut missed) = (0_u128, 1_u64, [0; 4]);
         for round in 0..900_000_u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -224,7 +224,7 @@ pub fn phased(first: &Profile, second: &Profile) -> Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PredictorSize;
+    use crate::PredictorConfig;
     use crate::ReuseHistogram;
 
     fn misses(profile: &Profile, lines: f64) -> f64 {
@@ -242,7 +242,7 @@ mod tests {
         assert!(floating_point().phases[0].flops_per_instruction() > 0.8);
         let branchy = branchy();
         let branches = &branchy.phases[0].branches;
-        let ratio = branches.mispredicted[PredictorSize::BEST] as f64 / branches.executed as f64;
+        let ratio = branches.mispredicted[PredictorConfig::BEST] as f64 / branches.executed as f64;
         assert!((ratio - 0.04).abs() < 0.005, "{ratio}");
         assert!(branchy.phases[0].code.line_64.curve().misses(512.0) > 0.5);
     }

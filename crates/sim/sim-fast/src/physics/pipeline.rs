@@ -14,7 +14,7 @@
 //! there. *Reach*: the longest reuse time, in instructions of the thread (as log₂), after which a line
 //! is still cached.
 
-use symbiont_profile::{OpClass, Prediction, PredictorSize};
+use symbiont_profile::{OpClass, Prediction, PredictorConfig};
 
 use crate::description::{CoreType, Forwarding, Port, SmtRule, Structure};
 
@@ -228,7 +228,7 @@ pub struct Environment {
     pub entries: [f64; STRUCTURES],
     /// Reach of each [`CacheLevel`], log₂ instructions.
     pub reach: [f64; REACHES],
-    /// The branch predictor, as an index into [`symbiont_profile::PREDICTOR_SIZES`].
+    /// The branch predictor, as an index into [`symbiont_profile::PREDICTOR_CONFIGS`].
     pub predictor: usize,
     /// From a load's issue to its data from memory, cycles.
     pub memory_latency: f64,
@@ -321,10 +321,10 @@ impl Pipeline {
     }
 
     /// The simulated predictor of the profile nearest to each thread's part of the core's predictor, as
-    /// an index into [`symbiont_profile::PREDICTOR_SIZES`].
+    /// an index into [`symbiont_profile::PREDICTOR_CONFIGS`].
     #[must_use]
     pub fn predictor_of(&self, threads: f64) -> usize {
-        PredictorSize::nearest(self.prediction, self.predictor / threads)
+        PredictorConfig::nearest(self.prediction, self.predictor / threads)
     }
 
     /// Ports of a group.
