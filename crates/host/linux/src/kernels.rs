@@ -20,7 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// A loop of known speed.
 #[derive(Debug, Clone, Copy)]
-pub struct Kernel {
+pub struct LoopKernel {
     /// Its name, which says what it does.
     pub name: &'static str,
     /// Operations of a round: those that it is named after, without the loop and its counter.
@@ -106,22 +106,31 @@ const fn kernel(
     operations: u64,
     each: f64,
     run: unsafe fn(u64, *mut u64, *mut u64) -> *mut u64,
-) -> Kernel {
+) -> LoopKernel {
     // Each round counts and jumps.
     let instructions = operations as f64 * each + 2.0;
     let (bytes, round_bytes) = (64 << 10, 0);
-    Kernel { name, operations, instructions, bytes, round_bytes, huge: false, chases: false, run }
+    LoopKernel {
+        name,
+        operations,
+        instructions,
+        bytes,
+        round_bytes,
+        huge: false,
+        chases: false,
+        run,
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
-const fn chasing(name: &'static str, bytes: usize, huge: bool) -> Kernel {
+const fn chasing(name: &'static str, bytes: usize, huge: bool) -> LoopKernel {
     let round_bytes = 16 * LINE;
-    Kernel { bytes, round_bytes, huge, chases: true, ..kernel(name, 16, 1.0, chase) }
+    LoopKernel { bytes, round_bytes, huge, chases: true, ..kernel(name, 16, 1.0, chase) }
 }
 
 /// All kernels. The first takes a cycle for each operation.
 #[cfg(target_arch = "x86_64")]
-pub const KERNELS: &[Kernel] = &[
+pub const KERNELS: &[LoopKernel] = &[
     kernel("dependent adds", 64, 1.0, adds),
     kernel("dependent multiplies", 32, 1.0, multiplies),
     kernel("FP add chain", 32, 1.0, fp_adds),
@@ -145,7 +154,7 @@ pub const KERNELS: &[Kernel] = &[
     chasing("pointer chase in 64 MiB", 64 << 20, false),
     chasing("pointer chase in 64 MiB of huge pages", 64 << 20, true),
     chasing("pointer chase in 512 MiB of huge pages", 512 << 20, true),
-    Kernel {
+    LoopKernel {
         bytes: 64 << 20,
         round_bytes: 8 * LINE,
         ..kernel("sum of 64 MiB", 64, 1.0 + 13.0 / 64.0, sum)
@@ -154,7 +163,7 @@ pub const KERNELS: &[Kernel] = &[
 
 /// No kernels: this is no x86-64.
 #[cfg(not(target_arch = "x86_64"))]
-pub const KERNELS: &[Kernel] = &[];
+pub const KERNELS: &[LoopKernel] = &[];
 
 /// The memory that a kernel works on.
 #[derive(Debug)]
@@ -162,7 +171,7 @@ pub struct Memory {
     start: *mut u64,
     mapped: (*mut std::ffi::c_void, usize),
     /// It is as long as this kernel needs, and linked for it.
-    kernel: Kernel,
+    kernel: LoopKernel,
     /// Where a chase goes on.
     at: *mut u64,
 }
@@ -197,7 +206,7 @@ impl Drop for Memory {
     }
 }
 
-impl Kernel {
+impl LoopKernel {
     /// The kernel of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -269,13 +278,13 @@ mod tests {
             for rounds in [0, 1, 3000] {
                 let _ = memory.time(rounds);
             }
-            assert_eq!(Kernel::named(kernel.name).map(|it| it.name), Some(kernel.name));
+            assert_eq!(LoopKernel::named(kernel.name).map(|it| it.name), Some(kernel.name));
         }
     }
 
     #[test]
     fn a_chase_goes_on_from_where_it_was() {
-        let kernel = Kernel::named("pointer chase in 16 KiB").unwrap();
+        let kernel = LoopKernel::named("pointer chase in 16 KiB").unwrap();
         let mut memory = kernel.memory().unwrap();
         let (line, lines) = (LINE / size_of::<u64>(), (16 << 10) / LINE);
         let successors: Vec<usize> = successors(lines).map(|(_, next)| next).collect();
@@ -287,7 +296,7 @@ mod tests {
             }
             assert_eq!(memory.at, memory.start.wrapping_add(at * line));
         }
-        let mut other = Kernel::named("independent adds").unwrap().memory().unwrap();
+        let mut other = LoopKernel::named("independent adds").unwrap().memory().unwrap();
         let _ = other.go_on(3);
         assert_eq!(other.at, other.start);
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Parser, Subcommand};
-use symbiont_linux::kernels::Kernel;
+use symbiont_linux::kernels::LoopKernel;
 use symbiont_synth::Ratio;
 
 /// A program that alternates between serial and parallel phases
@@ -181,7 +181,7 @@ pub struct Requests {
 pub struct KernelOf {
     /// Its name [default: list them]
     #[arg(value_parser = kernel)]
-    pub kernel: Option<Kernel>,
+    pub kernel: Option<LoopKernel>,
     /// Rounds
     #[arg(long, default_value_t = 100_000, value_name = "COUNT")]
     pub rounds: u64,
@@ -196,8 +196,8 @@ pub struct KernelOf {
     pub json: bool,
 }
 
-fn kernel(name: &str) -> Result<Kernel, String> {
-    Kernel::named(name)
+fn kernel(name: &str) -> Result<LoopKernel, String> {
+    LoopKernel::named(name)
         .ok_or_else(|| "there is none of that name; without one, all are listed".to_owned())
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use symbiont_linux::kernels::{Kernel, Memory};
+use symbiont_linux::kernels::{LoopKernel, Memory};
 
 use crate::Error;
 use crate::run::{moment, sleep_until};
@@ -42,7 +42,7 @@ pub struct Report {
 }
 
 impl Report {
-    fn new(kernel: Kernel, rounds: u64, cpu: Duration, elapsed: Duration) -> Self {
+    fn new(kernel: LoopKernel, rounds: u64, cpu: Duration, elapsed: Duration) -> Self {
         let operations = rounds * kernel.operations;
         Self {
             kernel: kernel.name.to_owned(),
@@ -65,7 +65,7 @@ impl fmt::Display for Report {
 ///
 /// # Errors
 /// When there is no memory for it.
-pub fn rounds(kernel: Kernel, rounds: u64) -> Result<Report, Error> {
+pub fn rounds(kernel: LoopKernel, rounds: u64) -> Result<Report, Error> {
     let memory = kernel.memory().map_err(Error::Memory)?;
     let begin = Instant::now();
     let cpu = memory.time(rounds);
@@ -77,7 +77,7 @@ pub fn rounds(kernel: Kernel, rounds: u64) -> Result<Report, Error> {
 /// # Errors
 /// When there is no memory for it, or the moment is past.
 pub fn run(
-    kernel: Kernel,
+    kernel: LoopKernel,
     time: Duration,
     start_at: Option<SystemTime>,
     stop: &Arc<AtomicBool>,
@@ -104,7 +104,7 @@ pub fn run(
 }
 
 /// Rounds of the first piece: what begins anew with each piece goes through all of its bytes in one.
-fn piece(kernel: Kernel, memory: &mut Memory) -> u64 {
+fn piece(kernel: LoopKernel, memory: &mut Memory) -> u64 {
     let first = if kernel.chases() { 64 } else { kernel.pass().max(64) };
     // What is executed for the first time is slow.
     let _ = memory.go_on(first);

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde::Serialize;
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_experiments_host::hardware::host::{Clock, Errors, Middle, cycles};
-use symbiont_linux::kernels::{KERNELS, Kernel};
+use symbiont_linux::kernels::{KERNELS, LoopKernel};
 use symbiont_linux::perf::processors;
 use symbiont_profile::Profile;
 use symbiont_profile::capture::{Capture, plugin_next_to};
@@ -109,12 +109,12 @@ pub fn run(args: &CheckSim) -> anyhow::Result<()> {
 }
 
 /// The kernels of these names, or all.
-fn wanted(names: &[String]) -> anyhow::Result<Vec<Kernel>> {
+fn wanted(names: &[String]) -> anyhow::Result<Vec<LoopKernel>> {
     if names.is_empty() {
         return Ok(KERNELS.to_vec());
     }
     let named = |name: &String| {
-        Kernel::named(name).with_context(|| {
+        LoopKernel::named(name).with_context(|| {
             format!("no kernel is called '{name}'; `symbiont-synth kernel` lists them")
         })
     };
@@ -181,7 +181,7 @@ impl Profiler {
         Ok(Self { synth, plugin: plugin_next_to(&own)? })
     }
 
-    fn profile(&self, kernel: &Kernel) -> anyhow::Result<Profile> {
+    fn profile(&self, kernel: &LoopKernel) -> anyhow::Result<Profile> {
         let rounds = (PROFILED as f64 / kernel.instructions).ceil() as u64;
         let rounds = rounds.max(PASSES * kernel.pass()).to_string();
         let words = ["kernel", kernel.name, "--rounds", &rounds];

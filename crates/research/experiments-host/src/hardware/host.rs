@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use symbiont_linux::kernels::{KERNELS, Kernel, Memory};
+use symbiont_linux::kernels::{KERNELS, LoopKernel, Memory};
 use symbiont_sim_cycle::check::rank_correlation;
 
 use symbiont_report::stats::{mean, median};
@@ -46,7 +46,7 @@ impl Middle {
 }
 
 /// Rounds of a kernel that take long enough to be timed: whole passes through its memory.
-fn rounds(kernel: &Kernel, memory: &Memory) -> u64 {
+fn rounds(kernel: &LoopKernel, memory: &Memory) -> u64 {
     let mut rounds = kernel.pass();
     while memory.time(rounds) < SIDE {
         rounds *= 2;
@@ -57,7 +57,7 @@ fn rounds(kernel: &Kernel, memory: &Memory) -> u64 {
 /// The clock next to which others are timed.
 #[derive(Debug)]
 pub struct Clock {
-    adds: Kernel,
+    adds: LoopKernel,
     memory: Memory,
     rounds: u64,
 }
@@ -86,7 +86,7 @@ impl Clock {
 ///
 /// # Errors
 /// When there is no memory for it.
-pub fn cycles(kernel: &Kernel, clock: &Clock) -> std::io::Result<Option<Middle>> {
+pub fn cycles(kernel: &LoopKernel, clock: &Clock) -> std::io::Result<Option<Middle>> {
     let memory = kernel.memory()?;
     let rounds = rounds(kernel, &memory);
     let each = |_| {
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_chain_of_multiplications_is_slower_than_one_of_adds() {
         let clock = Clock::new().unwrap().unwrap();
-        let of = |name| cycles(&Kernel::named(name).unwrap(), &clock).unwrap().unwrap().median;
+        let of = |name| cycles(&LoopKernel::named(name).unwrap(), &clock).unwrap().unwrap().median;
         assert!(of("dependent multiplies") > 1.5 * of("dependent adds"));
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::harness::{self, Lead, Programs, TIMEOUT, scratch};
 use serde::{Deserialize, Serialize};
 use symbiont_campaign::{Error, digest, read_json};
-use symbiont_linux::kernels::Kernel;
+use symbiont_linux::kernels::LoopKernel;
 use symbiont_synth::kernel;
 use symbiont_topology::PuId;
 
@@ -25,7 +25,7 @@ const CONTENDED: &str = "independent loads";
 /// Are there kernels for this processor?
 #[must_use]
 pub fn has_kernels() -> bool {
-    Kernel::named(CONTENDED).is_some()
+    LoopKernel::named(CONTENDED).is_some()
 }
 
 /// Our own kernels on hardware threads.

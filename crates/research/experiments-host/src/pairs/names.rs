@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use symbiont_linux::kernels::Kernel;
+use symbiont_linux::kernels::LoopKernel;
 use symbiont_report::number::counted;
 
 /// Our own programs by default: kernels that ask for different parts of a core.
@@ -83,7 +83,7 @@ pub fn own(kernels: &[String]) -> Result<Vec<NamedWork>, NameError> {
     if !super::kernels::has_kernels() {
         return Err(NameError::NoneOfOurs);
     }
-    let known = |name: &str| match Kernel::named(name) {
+    let known = |name: &str| match LoopKernel::named(name) {
         Some(_) => Ok(NamedWork { name: name.to_owned(), work: Work::Kernel }),
         None => Err(NameError::Unknown(name.to_owned())),
     };
