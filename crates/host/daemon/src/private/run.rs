@@ -63,7 +63,7 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
             quiet.check(&step.sample, &step.placement, &topology, &mut Host);
             report.quiet = quiet.total().or(report.quiet.take());
             // Where it cannot, it is named among the others.
-            let _ = own_cpus.keep_off(&quiet.cpus());
+            let _ = own_cpus.set_off_limits(&quiet.cpus());
         }
         if report.usable == 0 {
             let all = step.sample.threads.iter().map(|thread| &thread.allowed);

@@ -11,26 +11,27 @@ use symbiont_topology::CpuSet;
 
 use crate::actuate::affinity;
 
-/// The hardware threads that this process may use, and those that it keeps off.
+/// The hardware threads that this process may use, and those that are off limits to it.
 #[derive(Debug, Default)]
 pub struct OwnCpus {
-    /// What its user allowed, while it keeps off any.
+    /// What its user allowed, while any are off limits.
     user: Option<CpuSet>,
-    off: CpuSet,
+    off_limits: CpuSet,
 }
 
 impl OwnCpus {
-    /// Keeps all threads of this process, and those that they make later, off these hardware threads. Without
-    /// any, gives them all that the user allowed. Changes nothing where no other hardware thread would be left.
+    /// Keeps all threads of this process, and those that they make later, off these hardware threads and off no
+    /// others: where none are off limits, they have all that the user allowed, and so they do where no other
+    /// hardware thread would be left.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn keep_off(&mut self, cpus: &CpuSet) -> io::Result<()> {
-        if *cpus == self.off {
+    pub fn set_off_limits(&mut self, cpus: &CpuSet) -> io::Result<()> {
+        if *cpus == self.off_limits {
             return Ok(());
         }
         // Tried once for each change, and what the user allowed is kept whatever fails.
-        self.off = cpus.clone();
+        self.off_limits = cpus.clone();
         let user = match &self.user {
             Some(user) => user.clone(),
             None => affinity::get(None)?,
@@ -73,16 +74,16 @@ mod tests {
         let before = affinity::get(None).unwrap();
         let first: CpuSet = before.first().into_iter().collect();
         let mut own = OwnCpus::default();
-        own.keep_off(&first).unwrap();
+        own.set_off_limits(&first).unwrap();
         let rest = before.difference(&first);
         let expected = if rest.is_empty() { before.clone() } else { rest };
         assert_eq!(affinity::get(None).unwrap(), expected);
         std::thread::spawn(move || assert_eq!(affinity::get(None).unwrap(), expected))
             .join()
             .unwrap();
-        own.keep_off(&before).unwrap();
+        own.set_off_limits(&before).unwrap();
         assert_eq!(affinity::get(None).unwrap(), before, "no other is left");
-        own.keep_off(&CpuSet::new()).unwrap();
+        own.set_off_limits(&CpuSet::new()).unwrap();
         assert_eq!(affinity::get(None).unwrap(), before);
     }
 }
