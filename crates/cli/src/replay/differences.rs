@@ -26,7 +26,7 @@ pub struct Difference {
     /// The last one that differs.
     pub last: Option<Differing>,
     /// How often each place is decided, the most frequent first.
-    pub places: Vec<Place>,
+    pub places: Vec<PlaceCount>,
     /// Decisions for other places than these.
     pub other_places: u64,
 }
@@ -46,7 +46,7 @@ pub struct Differing {
 
 /// A place, in words, and how often it is decided.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Place {
+pub struct PlaceCount {
     pub place: String,
     pub decisions: u64,
 }
@@ -100,7 +100,7 @@ impl Differences {
 
     pub fn report(self) -> Vec<Difference> {
         let sorted = |(counts, places): (Difference, BTreeMap<String, u64>)| {
-            let place = |(place, decisions)| Place { place, decisions };
+            let place = |(place, decisions)| PlaceCount { place, decisions };
             let mut places: Vec<_> = places.into_iter().map(place).collect();
             places.sort_by_key(|place| std::cmp::Reverse(place.decisions));
             Difference { places, ..counts }

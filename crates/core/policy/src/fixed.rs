@@ -91,14 +91,14 @@ impl Typed for Together {
     }
 }
 
-/// A place in a group: which group, and which of its names.
-type Place = (usize, usize);
+/// A name in a group: which group, and which of its names.
+type GroupedName = (usize, usize);
 
 /// Keeps named groups on a core each.
 #[derive(Debug, Clone, Default)]
 pub struct Fixed {
     together: Together,
-    places: BTreeMap<ThreadId, Place>,
+    names: BTreeMap<ThreadId, GroupedName>,
     /// The core of each group that has one, by its index in the topology.
     cores: BTreeMap<usize, usize>,
 }
@@ -118,21 +118,21 @@ impl Fixed {
     /// Keeps these together.
     #[must_use]
     pub fn new(together: Together) -> Self {
-        Self { together, places: BTreeMap::new(), cores: BTreeMap::new() }
+        Self { together, names: BTreeMap::new(), cores: BTreeMap::new() }
     }
 
-    /// The place that a thread has, or takes now.
-    fn place_of(&mut self, id: ThreadId, program: &str) -> Option<Place> {
-        if let Some(place) = self.places.get(&id) {
-            return Some(*place);
+    /// The name that a thread has, or takes now.
+    fn name_of(&mut self, id: ThreadId, program: &str) -> Option<GroupedName> {
+        if let Some(known) = self.names.get(&id) {
+            return Some(*known);
         }
-        let taken: BTreeSet<Place> = self.places.values().copied().collect();
+        let taken: BTreeSet<GroupedName> = self.names.values().copied().collect();
         let mut all = self.together.groups().iter().enumerate().flat_map(|(group, names)| {
             names.iter().enumerate().map(move |(at, name)| ((group, at), name))
         });
-        let (place, _) = all.find(|(place, name)| *name == program && !taken.contains(place))?;
-        self.places.insert(id, place);
-        Some(place)
+        let (free, _) = all.find(|(at, name)| *name == program && !taken.contains(at))?;
+        self.names.insert(id, free);
+        Some(free)
     }
 
     /// The hardware threads of a group's core; the first that asks chooses it.
@@ -159,7 +159,7 @@ impl Fixed {
             Err(why) => return Assignment::os(why),
         };
         let program = view.program_name(thread);
-        let Some((group, _)) = self.place_of(thread.id, program) else {
+        let Some((group, _)) = self.name_of(thread.id, program) else {
             return Assignment::os(format!(
                 "'{program}' was named with no other program (any more)"
             ));
@@ -182,7 +182,7 @@ impl Policy for Fixed {
 
     fn place(&mut self, view: &View<'_>) -> Placement {
         let there: BTreeSet<ThreadId> = view.threads.iter().map(|thread| thread.id).collect();
-        self.places.retain(|id, _| there.contains(id));
+        self.names.retain(|id, _| there.contains(id));
         view.threads.iter().map(|thread| (thread.id, self.assign(view, thread))).collect()
     }
 }

@@ -51,7 +51,7 @@ use symbiont_topology::{CpuSet, PuId};
 
 use crate::parameter::Parameters;
 use crate::{Entry, Kind, Parameter, Policy, Requirements, Settings, ThreadView, View};
-use slots::{Place, Request, assign};
+use slots::{Request, TieredCpu, assign};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "fpu",
@@ -83,7 +83,7 @@ pub struct Fpu {
     least: f64,
     margin: f64,
     /// The top of the last period, with its tiers and hardware threads.
-    before: BTreeMap<ThreadId, Place>,
+    before: BTreeMap<ThreadId, TieredCpu>,
     history: BTreeMap<ThreadId, History>,
 }
 
@@ -160,9 +160,9 @@ impl Fpu {
             (active, _) => candidates.truncate(active.unwrap_or(0)),
         }
         // A thread of the last tier, or of none, counts for less by the margin for each tier above.
-        let none = self.before.values().map(|place| place.tier + 1).max().unwrap_or(0);
+        let none = self.before.values().map(|held| held.tier + 1).max().unwrap_or(0);
         let ranked = |candidate: &Candidate<'_>| {
-            let tier = self.before.get(&candidate.thread.id).map_or(none, |place| place.tier);
+            let tier = self.before.get(&candidate.thread.id).map_or(none, |held| held.tier);
             candidate.usage / (1.0 + self.margin).powi(tier as i32)
         };
         candidates
@@ -251,10 +251,10 @@ impl Policy for Fpu {
                  holds {}",
                 candidate.usage, slot.on_core
             );
-            let cpu = slot.place.cpu;
+            let cpu = slot.given.cpu;
             placement.insert(id, Assignment::on(cpu.into(), reason));
             *self.history.entry(id).or_default().entry(cpu).or_default() += 1;
-            self.before.insert(id, slot.place);
+            self.before.insert(id, slot.given);
         }
         placement
     }

@@ -30,7 +30,7 @@ use tempfile::NamedTempFile;
 use crate::refused;
 
 /// What is at a path, or will be.
-enum Place {
+enum Destination {
     /// A regular file, or nothing: links followed.
     File(PathBuf),
     /// A pipe or a character device.
@@ -42,9 +42,9 @@ enum Place {
 /// # Errors
 /// When it cannot be opened, or is anything else; a pipe also when no process reads it.
 pub fn create(path: &Path) -> io::Result<File> {
-    match place(path)? {
-        Place::File(file) => File::create(file),
-        Place::Stream => stream(path),
+    match destination(path)? {
+        Destination::File(file) => File::create(file),
+        Destination::Stream => stream(path),
     }
 }
 
@@ -53,9 +53,11 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As [`create`].
 pub fn append(path: &Path) -> io::Result<File> {
-    match place(path)? {
-        Place::File(file) => OpenOptions::new().create(true).append(true).read(true).open(file),
-        Place::Stream => stream(path),
+    match destination(path)? {
+        Destination::File(file) => {
+            OpenOptions::new().create(true).append(true).read(true).open(file)
+        }
+        Destination::Stream => stream(path),
     }
 }
 
@@ -95,9 +97,9 @@ impl Draft {
     /// # Errors
     /// As [`replace`].
     pub fn begin(path: &Path, mode: u32) -> io::Result<Self> {
-        let file = match place(path)? {
-            Place::Stream => DraftFile::InPlace(stream(path)?),
-            Place::File(file) => match draft(folder_of(&file)) {
+        let file = match destination(path)? {
+            Destination::Stream => DraftFile::InPlace(stream(path)?),
+            Destination::File(file) => match draft(folder_of(&file)) {
                 Ok(draft) => DraftFile::Next(draft, file),
                 Err(error) if may_be_in_place(&error) && file.exists() => {
                     DraftFile::InPlace(File::create(file)?)
@@ -159,12 +161,12 @@ pub fn replace_by(path: &Path, mode: u32, contents: &[u8]) -> io::Result<()> {
 /// # Errors
 /// When it cannot be opened, or is no regular file.
 pub fn update(path: &Path, mode: u32) -> io::Result<File> {
-    match place(path)? {
-        Place::File(file) => {
+    match destination(path)? {
+        Destination::File(file) => {
             let mut options = OpenOptions::new();
             options.create(true).truncate(false).write(true).read(true).mode(mode).open(file)
         }
-        Place::Stream => Err(refused("a pipe or a device, not a regular file")),
+        Destination::Stream => Err(refused("a pipe or a device, not a regular file")),
     }
 }
 
@@ -173,7 +175,7 @@ pub fn update(path: &Path, mode: u32) -> io::Result<File> {
 /// # Errors
 /// When there is.
 pub fn check(path: &Path) -> io::Result<()> {
-    match place(path) {
+    match destination(path) {
         Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error),
         _ => Ok(()),
     }
@@ -193,9 +195,9 @@ impl Whole {
     /// # Errors
     /// As [`replace`].
     pub fn prepare(path: &Path) -> io::Result<Self> {
-        let stream = match place(path)? {
-            Place::Stream => Some(stream(path)?),
-            Place::File(file) => {
+        let stream = match destination(path)? {
+            Destination::Stream => Some(stream(path)?),
+            Destination::File(file) => {
                 match fs::metadata(&file) {
                     Ok(_) => drop(OpenOptions::new().write(true).open(&file)?),
                     Err(_) => drop(draft(folder_of(&file))?),
@@ -248,23 +250,23 @@ fn draft(folder: &Path) -> io::Result<NamedTempFile> {
     })
 }
 
-fn place(path: &Path) -> io::Result<Place> {
+fn destination(path: &Path) -> io::Result<Destination> {
     let kind = match fs::metadata(path) {
         Ok(data) => data.file_type(),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return match fs::symlink_metadata(path) {
                 Ok(_) => Err(refused("a link to nothing")),
-                Err(_) => Ok(Place::File(path.to_owned())),
+                Err(_) => Ok(Destination::File(path.to_owned())),
             };
         }
         Err(error) => return Err(error),
     };
     if kind.is_file() {
         // What the link names, so that the link stays.
-        return Ok(Place::File(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())));
+        return Ok(Destination::File(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())));
     }
     match kind.is_fifo() || kind.is_char_device() {
-        true => Ok(Place::Stream),
+        true => Ok(Destination::Stream),
         false => Err(refused(crate::kind_of(kind))),
     }
 }

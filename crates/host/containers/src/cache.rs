@@ -158,7 +158,7 @@ impl Containers {
         let lists: BTreeSet<PathBuf> = self
             .entries
             .values()
-            .flat_map(|entry| entry.sources.iter().map(|source| source.place.full(&source.file)))
+            .flat_map(|entry| entry.sources.iter().map(|source| source.location.full(&source.file)))
             .collect();
         let is_used = |list: &PathBuf| {
             list.parent().is_some_and(|of| lists.iter().any(|path| path.starts_with(of)))

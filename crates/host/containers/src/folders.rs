@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 use symbiont_safe_open::within::Folder;
 
 use crate::Owner;
-use crate::read::{Place, StateFolder};
+use crate::read::{StateFolder, StateLocation};
 
 /// The state folders, by what is kept there.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -112,7 +112,11 @@ impl Folders {
     /// Those of this kind that exist: root's, or those of a user.
     pub(crate) fn open(&self, kind: Kind, user: Option<&Owner>) -> Vec<StateFolder> {
         let of_root = |path: &PathBuf| {
-            self.enter(&Place { base: path.clone(), inside: PathBuf::new(), owner: self.superuser })
+            self.enter(&StateLocation {
+                base: path.clone(),
+                inside: PathBuf::new(),
+                owner: self.superuser,
+            })
         };
         match user {
             None => self.of_root(kind).iter().filter_map(of_root).collect(),
@@ -132,10 +136,10 @@ impl Folders {
     }
 
     /// A folder of state; none where there is none now.
-    pub(crate) fn enter(&self, place: &Place) -> Option<StateFolder> {
-        let held = Folder::open_below(&self.root, &place.base).ok()?;
-        let held = if place.owner == self.superuser { held } else { held.without_mounts() };
-        Some(StateFolder { place: place.clone(), held })
+    pub(crate) fn enter(&self, location: &StateLocation) -> Option<StateFolder> {
+        let held = Folder::open_below(&self.root, &location.base).ok()?;
+        let held = if location.owner == self.superuser { held } else { held.without_mounts() };
+        Some(StateFolder { location: location.clone(), held })
     }
 
     /// From the user's own folder on no link is followed and no other mount entered.
@@ -151,8 +155,9 @@ impl Folders {
         };
         let open = |base: &Path, inside: &str| {
             let inside = PathBuf::from(inside);
-            let folder = self.enter(&Place { base: base.to_owned(), inside, owner: user.uid })?;
-            folder.held.look(&folder.place.inside).ok()?;
+            let folder =
+                self.enter(&StateLocation { base: base.to_owned(), inside, owner: user.uid })?;
+            folder.held.look(&folder.location.inside).ok()?;
             Some(folder)
         };
         let run = in_run.iter().filter_map(|inside| open(&run, inside));

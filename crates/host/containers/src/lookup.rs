@@ -21,7 +21,7 @@ use crate::files::{self, Facts, StoredNames};
 use crate::folders::{Folders, Kind};
 use crate::id::is_id;
 use crate::path::{ContainerRef, Runtime};
-use crate::read::{Place, ReadError, Stamp, StateFolder};
+use crate::read::{ReadError, Stamp, StateFolder, StateLocation};
 
 /// Namespaces of one containerd that are looked through.
 const MOST_NAMESPACES: usize = 64;
@@ -33,7 +33,7 @@ const TASKS: &str = "io.containerd.runtime.v2.task";
 #[derive(Debug)]
 pub(crate) struct Source {
     /// The folder.
-    pub place: Place,
+    pub location: StateLocation,
     /// The file within it.
     pub file: PathBuf,
     /// The version that was read.
@@ -53,7 +53,7 @@ pub(crate) struct Listed {
 impl Source {
     /// Is it as it was read?
     pub fn is_current(&self, folders: &Folders, lists: &mut Lists, opened: &mut u64) -> bool {
-        let Some(folder) = folders.enter(&self.place) else { return false };
+        let Some(folder) = folders.enter(&self.location) else { return false };
         let is_listed_so = |Listed { list, id, names }: &Listed| {
             stored(&folder, list, id, lists, opened) == *names
         };
@@ -149,8 +149,8 @@ impl Lookup<'_> {
         let (facts, stamp) = parsed?;
         Ok(Found {
             facts,
-            stated_by: folder.place.owner,
-            sources: vec![Source { place: folder.place, file, stamp, listed: None }],
+            stated_by: folder.location.owner,
+            sources: vec![Source { location: folder.location, file, stamp, listed: None }],
         })
     }
 
@@ -227,7 +227,7 @@ fn stored(
     lists: &mut Lists,
     opened: &mut u64,
 ) -> Option<StoredNames> {
-    let key = folder.place.full(list);
+    let key = folder.location.full(list);
     let stamp = folder.stamp(list)?;
     if lists.get(&key).is_none_or(|(known, _)| *known != stamp) {
         *opened += 1;
@@ -270,7 +270,7 @@ fn agreed(
             let path = found
                 .sources
                 .first()
-                .map(|source| source.place.full(&source.file))
+                .map(|source| source.location.full(&source.file))
                 .unwrap_or_default();
             Err(ReadError::OtherCgroup { path, recorded })
         }

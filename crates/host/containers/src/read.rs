@@ -74,7 +74,7 @@ impl Stamp {
 
 /// Where state is, and the user that is believed there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct StateLocation {
     /// A folder that others cannot replace.
     pub base: PathBuf,
     /// Path of the state within it.
@@ -83,7 +83,7 @@ pub struct Place {
     pub owner: u32,
 }
 
-impl Place {
+impl StateLocation {
     /// The whole path of a file, for people.
     #[must_use]
     pub fn full(&self, file: &Path) -> PathBuf {
@@ -95,7 +95,7 @@ impl Place {
 #[derive(Debug)]
 pub struct StateFolder {
     /// Where it is.
-    pub place: Place,
+    pub location: StateLocation,
     /// Its base.
     pub held: Folder,
 }
@@ -104,19 +104,19 @@ impl StateFolder {
     /// Is there anything of this path, be it a link or another thing that cannot be read?
     #[must_use]
     pub fn has(&self, file: &Path) -> bool {
-        !self.held.look(&self.place.inside.join(file)).is_err_and(|error| is_missing(&error))
+        !self.held.look(&self.location.inside.join(file)).is_err_and(|error| is_missing(&error))
     }
 
     /// The version of a file; none where there is no file.
     #[must_use]
     pub fn stamp(&self, file: &Path) -> Option<Stamp> {
-        self.held.look(&self.place.inside.join(file)).ok().as_ref().map(Stamp::of)
+        self.held.look(&self.location.inside.join(file)).ok().as_ref().map(Stamp::of)
     }
 
     /// The names in a folder, at most this many; none where there is no folder.
     #[must_use]
     pub fn names(&self, folder: &Path, most: usize) -> Vec<String> {
-        self.held.names(&self.place.inside.join(folder), most).unwrap_or_default()
+        self.held.names(&self.location.inside.join(folder), most).unwrap_or_default()
     }
 
     /// The bytes of a file, and its version.
@@ -124,14 +124,14 @@ impl StateFolder {
     /// # Errors
     /// As [`ReadError`] lists them.
     pub fn read(&self, file: &Path) -> Result<(Vec<u8>, Stamp), ReadError> {
-        let path = || self.place.full(file);
+        let path = || self.location.full(file);
         let io = |source: io::Error| match is_missing(&source) {
             true => ReadError::Missing,
             false => ReadError::Io { path: path(), source },
         };
-        let held = self.held.file(&self.place.inside.join(file)).map_err(io)?;
+        let held = self.held.file(&self.location.inside.join(file)).map_err(io)?;
         let data = held.metadata().map_err(io)?;
-        if data.uid() != 0 && data.uid() != self.place.owner {
+        if data.uid() != 0 && data.uid() != self.location.owner {
             return Err(ReadError::NotBelieved { path: path(), owner: data.uid() });
         }
         if data.len() > MOST_BYTES {
@@ -155,8 +155,8 @@ impl StateFolder {
         parse: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Result<(T, Stamp), ReadError> {
         let (bytes, stamp) = self.read(file)?;
-        let parsed =
-            parse(&bytes).map_err(|why| ReadError::Content { path: self.place.full(file), why })?;
+        let parsed = parse(&bytes)
+            .map_err(|why| ReadError::Content { path: self.location.full(file), why })?;
         Ok((parsed, stamp))
     }
 }

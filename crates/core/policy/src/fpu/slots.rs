@@ -26,13 +26,13 @@ use super::matching::Matching;
 pub(super) struct Request<'a> {
     pub allowed: CpuSet,
     /// What it had in the last period, if it was in the top.
-    pub before: Option<Place>,
+    pub before: Option<TieredCpu>,
     pub history: &'a History,
 }
 
 /// A hardware thread, and the tier in which it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TieredCpu {
     pub tier: usize,
     pub cpu: PuId,
 }
@@ -40,7 +40,7 @@ pub(super) struct Place {
 /// What a top thread gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
-    pub place: Place,
+    pub given: TieredCpu,
     /// Top threads of its core, itself among them.
     pub on_core: usize,
 }
@@ -50,7 +50,7 @@ pub(super) fn assign(topology: &Topology, requests: &[Request<'_>]) -> Vec<Optio
     let offered = requests.iter().fold(CpuSet::new(), |all, request| all.union(&request.allowed));
     let cores = topology.cores().iter().map(|core| core.cpus.intersection(&offered));
     let cores: Vec<CpuSet> = cores.filter(|cpus| !cpus.is_empty()).collect();
-    let mut places = vec![None; requests.len()];
+    let mut all = vec![None; requests.len()];
     let mut left: Vec<usize> = (0..requests.len()).collect();
     let mut first = 0;
     while !left.is_empty() {
@@ -60,18 +60,18 @@ pub(super) fn assign(topology: &Topology, requests: &[Request<'_>]) -> Vec<Optio
             break;
         }
         for (cpu, at) in table.given.iter().flat_map(Matching::iter) {
-            places[at] = Some(Place { tier: table.tiers[at], cpu });
+            all[at] = Some(TieredCpu { tier: table.tiers[at], cpu });
         }
         first = table.tier;
     }
     let on_core = |cpu: PuId| {
         let core = cores.iter().find(|cpus| cpus.contains(cpu));
-        let there = |place: &&Place| core.is_some_and(|cpus| cpus.contains(place.cpu));
-        places.iter().flatten().filter(there).count()
+        let there = |given: &&TieredCpu| core.is_some_and(|cpus| cpus.contains(given.cpu));
+        all.iter().flatten().filter(there).count()
     };
     let slot =
-        |place: &Option<Place>| place.map(|place| Slot { place, on_core: on_core(place.cpu) });
-    places.iter().map(slot).collect()
+        |given: &Option<TieredCpu>| given.map(|given| Slot { given, on_core: on_core(given.cpu) });
+    all.iter().map(slot).collect()
 }
 
 /// What is dealt as long as no hardware thread is given twice.

@@ -8,32 +8,32 @@ use crate::{
 const LOCAL_DISTANCE: u32 = 10;
 const REMOTE_DISTANCE: u32 = 20;
 
-/// A core and its place in the tree.
-struct Place<'a> {
+/// A core, by the group that describes it, and its place in the tree.
+struct PlacedCore<'a> {
     package: PackageId,
     node: NodeId,
     llc: u32,
     llc_bytes: Option<u64>,
-    core: &'a CoreGroup,
+    group: &'a CoreGroup,
 }
 
 impl Synthetic {
     pub(super) fn build(&self, text: &str) -> Result<Topology, TopologyError> {
-        let (places, nodes) = self.lay_out();
+        let (cores, nodes) = self.lay_out();
         let threads: Vec<HardwareThread> = self
-            .number(&places)
+            .number(&cores)
             .into_iter()
             .zip(0u32..)
             .map(|(index, cpu)| (PuId(cpu), index))
             .filter(|(pu, _)| !self.offline.contains(*pu))
-            .filter_map(|(pu, index)| Some(thread(pu, index, places.get(index as usize)?)))
+            .filter_map(|(pu, index)| Some(thread(pu, index, cores.get(index as usize)?)))
             .collect();
         Topology::new(Origin::Synthetic(text.to_owned()), threads, nodes)
     }
 
     /// All cores and all nodes, in order.
-    fn lay_out(&self) -> (Vec<Place<'_>>, Vec<NumaNode>) {
-        let mut places = Vec::new();
+    fn lay_out(&self) -> (Vec<PlacedCore<'_>>, Vec<NumaNode>) {
+        let mut cores = Vec::new();
         let mut memory = Vec::new();
         let mut llcs = 0..;
         let packages = self.packages.iter().flat_map(|p| repeat(p, p.count));
@@ -42,28 +42,28 @@ impl Synthetic {
                 let id = NodeId(u32::try_from(memory.len()).unwrap_or(u32::MAX));
                 memory.push(node.memory_bytes);
                 for (llc, key) in node.llcs.iter().flat_map(|l| repeat(l, l.count)).zip(&mut llcs) {
-                    let place = |core| Place {
+                    let placed = |group| PlacedCore {
                         package: PackageId(number),
                         node: id,
                         llc: key,
                         llc_bytes: llc.bytes,
-                        core,
+                        group,
                     };
-                    places.extend(llc.cores.iter().flat_map(|c| repeat(c, c.count)).map(place));
+                    cores.extend(llc.cores.iter().flat_map(|c| repeat(c, c.count)).map(placed));
                 }
             }
         }
-        (places, nodes(&memory))
+        (cores, nodes(&memory))
     }
 
     /// The index of the core of CPU 0, of CPU 1, and so on.
-    fn number(&self, places: &[Place<'_>]) -> Vec<u32> {
-        let cores = || (0u32..).zip(places);
+    fn number(&self, cores: &[PlacedCore<'_>]) -> Vec<u32> {
+        let numbered = || (0u32..).zip(cores);
         match self.numbering {
-            Numbering::Adjacent => cores().flat_map(|(i, p)| repeat(i, p.core.smt)).collect(),
+            Numbering::Adjacent => numbered().flat_map(|(i, p)| repeat(i, p.group.smt)).collect(),
             Numbering::Spread => {
-                let widest = places.iter().map(|p| p.core.smt).max().unwrap_or(0);
-                let with = |thread| cores().filter(move |(_, p)| thread < p.core.smt);
+                let widest = cores.iter().map(|p| p.group.smt).max().unwrap_or(0);
+                let with = |thread| numbered().filter(move |(_, p)| thread < p.group.smt);
                 (0..widest).flat_map(|thread| with(thread).map(|(i, _)| i)).collect()
             }
         }
@@ -74,17 +74,17 @@ fn repeat<T: Clone>(item: T, count: u32) -> impl Iterator<Item = T> {
     std::iter::repeat_n(item, count as usize)
 }
 
-fn thread(pu: PuId, core: u32, place: &Place<'_>) -> HardwareThread {
+fn thread(pu: PuId, number: u32, core: &PlacedCore<'_>) -> HardwareThread {
     HardwareThread {
         pu,
-        core,
-        llc: place.llc,
-        llc_bytes: place.llc_bytes,
-        node: place.node,
-        package: place.package,
-        kind: place.core.kind,
-        capacity: place.core.capacity,
-        max_khz: place.core.mhz.map(|mhz| u64::from(mhz) * 1000),
+        core: number,
+        llc: core.llc,
+        llc_bytes: core.llc_bytes,
+        node: core.node,
+        package: core.package,
+        kind: core.group.kind,
+        capacity: core.group.capacity,
+        max_khz: core.group.mhz.map(|mhz| u64::from(mhz) * 1000),
     }
 }
 
