@@ -26,13 +26,13 @@ struct Row {
     ready: u32,
     /// Ready threads of the others.
     co_running: Vec<u32>,
-    baseline: Cell,
-    proposed: Cell,
+    baseline: SchedulerSpeedups,
+    proposed: SchedulerSpeedups,
 }
 
 /// One program in one joint state under one scheduler.
 #[derive(Debug, Serialize)]
-struct Cell {
+struct SchedulerSpeedups {
     min: f64,
     avg: f64,
     max: f64,
@@ -64,8 +64,8 @@ pub fn phases(args: &AnalyzePhases) -> anyhow::Result<()> {
             state: state.clone(),
             ready: own.ready,
             co_running: others.iter().map(|other| other.ready).collect(),
-            baseline: cell(Scheduler::Baseline, &cores, *own, others)?,
-            proposed: cell(Scheduler::Proposed, &cores, *own, others)?,
+            baseline: speedups_under(Scheduler::Baseline, &cores, *own, others)?,
+            proposed: speedups_under(Scheduler::Proposed, &cores, *own, others)?,
         })
     };
     let rows = states.iter().map(row).collect::<anyhow::Result<_>>()?;
@@ -122,14 +122,19 @@ fn one_state(ready: &[u32], threshold: f64) -> Vec<(String, Load, Vec<Load>)> {
     (0..loads.len()).map(seen).collect()
 }
 
-fn cell(scheduler: Scheduler, cores: &Cores, own: Load, others: &[Load]) -> anyhow::Result<Cell> {
+fn speedups_under(
+    scheduler: Scheduler,
+    cores: &Cores,
+    own: Load,
+    others: &[Load],
+) -> anyhow::Result<SchedulerSpeedups> {
     let Speedups { min, avg, max } = mix::speedups(scheduler, cores, own, others)?;
     let (mut fairness_cases, mut fairness) = (None, None);
     if let [other] = others {
         fairness_cases = Some(mix::fairness_cases(scheduler, cores, [own, *other])?);
         fairness = Some(mix::expected_fairness(scheduler, cores, [own, *other])?);
     }
-    Ok(Cell { min, avg, max, max_over_min: max / min, fairness_cases, fairness })
+    Ok(SchedulerSpeedups { min, avg, max, max_over_min: max / min, fairness_cases, fairness })
 }
 
 impl Analysis {
@@ -150,7 +155,7 @@ impl Analysis {
         text
     }
 
-    fn table(&self, of: fn(&Row) -> &Cell) -> comfy_table::Table {
+    fn table(&self, of: fn(&Row) -> &SchedulerSpeedups) -> comfy_table::Table {
         let mut drawn = comfy_table::Table::new();
         drawn.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
         drawn.set_header([
@@ -165,23 +170,23 @@ impl Analysis {
             "fairness of averages",
         ]);
         for row in &self.rows {
-            let cell = of(row);
+            let speedups = of(row);
             let shown = |value: Option<f64>| value.map_or("–".to_owned(), |v| format!("{v:.4}"));
             let co_running: Vec<String> = row.co_running.iter().map(u32::to_string).collect();
-            let [worst, other] = match cell.fairness_cases {
+            let [worst, other] = match speedups.fairness_cases {
                 Some([a, b]) => [Some(a.min(b)), Some(a.max(b))],
                 None => [None, None],
             };
             drawn.add_row([
                 row.state.clone(),
                 format!("{} with {}", row.ready, co_running.join("+")),
-                shown(Some(cell.min)),
-                shown(Some(cell.avg)),
-                shown(Some(cell.max)),
-                shown(Some(cell.max_over_min)),
+                shown(Some(speedups.min)),
+                shown(Some(speedups.avg)),
+                shown(Some(speedups.max)),
+                shown(Some(speedups.max_over_min)),
                 shown(worst),
                 shown(other),
-                shown(cell.fairness),
+                shown(speedups.fairness),
             ]);
         }
         drawn

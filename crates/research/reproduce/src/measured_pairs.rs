@@ -69,7 +69,7 @@ const SHUFFLED: &str = "learned, measurements shuffled";
 const ALIKE: &str = "learned, co-runners make no difference";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Run {
+struct MeasuredPairsRun {
     matrix: String,
     rival: String,
     threads: usize,
@@ -77,7 +77,7 @@ struct Run {
     mix: u32,
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for MeasuredPairsRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { matrix, rival, threads, scene, mix } = self;
         write!(f, "{rival}, {matrix}, {threads} threads, {scene}, mix {mix}")
@@ -103,12 +103,12 @@ struct Trials<'c> {
 }
 
 impl Trials<'_> {
-    fn runs(&self) -> Vec<Run> {
+    fn runs(&self) -> Vec<MeasuredPairsRun> {
         let mut runs = Vec::new();
         let usual = self.size.threads[0];
         for (name, matrix) in &self.matrices {
             let mut add = |rival: &str, threads, scene: &str| {
-                let run = |mix| Run {
+                let run = |mix| MeasuredPairsRun {
                     matrix: (*name).to_owned(),
                     rival: rival.to_owned(),
                     threads,
@@ -153,24 +153,24 @@ fn rival(name: &str) -> Result<Rival, Error> {
 }
 
 impl Experiment for Trials<'_> {
-    type Run = Run;
+    type Run = MeasuredPairsRun;
     type Record = Vec<Sums>;
 
     fn name(&self) -> String {
         "symbiont-measured-pairs".to_owned()
     }
 
-    fn basis(&self, run: &Run) -> String {
+    fn basis(&self, run: &MeasuredPairsRun) -> String {
         let matrix = self.matrices.get(run.matrix.as_str());
         let slowdowns = format!("{:?}", matrix.map(|it| &it.slowdowns));
         digest(&[CODE, &slowdowns, &format!("{:?} {}", self.size.until, self.seed)])
     }
 
-    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<MeasuredPairsRun> {
         if done.is_empty() { self.runs() } else { Vec::new() }
     }
 
-    fn carry_out(&self, run: &Run, _: &AtomicBool) -> Result<Vec<Sums>, Error> {
+    fn carry_out(&self, run: &MeasuredPairsRun, _: &AtomicBool) -> Result<Vec<Sums>, Error> {
         let matrix = self.matrices.get(run.matrix.as_str()).copied();
         let matrix =
             matrix.ok_or_else(|| Error::evaluation(format!("no matrix {}", run.matrix)))?;
@@ -187,7 +187,7 @@ impl Experiment for Trials<'_> {
         sums.map_err(Error::evaluation)
     }
 
-    fn cost(&self, run: &Run) -> Duration {
+    fn cost(&self, run: &MeasuredPairsRun) -> Duration {
         let longest = self.size.until.last().copied().unwrap_or_default();
         Duration::from_micros(longest * 10 * 25 * run.threads as u64)
     }
@@ -230,9 +230,9 @@ impl Source for MeasuredPairs {
 }
 
 fn points(trials: &Trials<'_>, done: &[FinishedRunOf<Trials<'_>>]) -> Result<Vec<Point>, Error> {
-    let mut mixes: Vec<(Run, Vec<Vec<Sums>>)> = Vec::new();
+    let mut mixes: Vec<(MeasuredPairsRun, Vec<Vec<Sums>>)> = Vec::new();
     for FinishedRunOf::<Trials<'_>> { run, record } in done {
-        let run = Run { mix: 0, ..run.clone() };
+        let run = MeasuredPairsRun { mix: 0, ..run.clone() };
         match mixes.iter_mut().find(|(known, _)| *known == run) {
             Some((_, all)) => all.push(record.clone()),
             None => mixes.push((run, vec![record.clone()])),
@@ -248,8 +248,8 @@ fn points(trials: &Trials<'_>, done: &[FinishedRunOf<Trials<'_>>]) -> Result<Vec
             if run.rival == LEARNED && run.scene == STEADY && run.threads == trials.size.threads[0]
             {
                 for (without, rival) in [("own measurements", SHUFFLED), ("interaction", ALIKE)] {
-                    let is_it = |(other, _): &&(Run, Vec<Vec<Sums>>)| {
-                        *other == Run { rival: rival.to_owned(), ..run.clone() }
+                    let is_it = |(other, _): &&(MeasuredPairsRun, Vec<Vec<Sums>>)| {
+                        *other == MeasuredPairsRun { rival: rival.to_owned(), ..run.clone() }
                     };
                     let control = mixes.iter().find(is_it);
                     point = point.control(

@@ -31,7 +31,7 @@ pub use real::OnThisMachine;
 use symbiont_campaign::{Error, Progress};
 use symbiont_experiments_sim::code::described as said_of;
 
-use play::{Players, Run, Traces};
+use play::{Players, ScheduleRun, Traces};
 use scheduler::Intervals;
 
 /// Cache activity vectors, simulated.
@@ -332,7 +332,7 @@ impl Source for ActivityVectors {
         let machine = described(XSIM)?;
         let traces = Traces::read(&context.traces, programs())?;
         let none = Intervals::new();
-        let mut carry_out = |name: &str, runs: Vec<Run>| {
+        let mut carry_out = |name: &str, runs: Vec<ScheduleRun>| {
             let name = format!("settle-{name}");
             let players =
                 Players { name, machine: &machine, traces: &traces, intervals: &none, runs };

@@ -66,19 +66,20 @@ pub fn play<P: Predict>(
     workload: &[QueuedJob],
     scheduler: &Scheduler<'_, P>,
 ) -> ClusterOutcome {
-    let mut run = Run::new(cluster, workload);
+    let mut simulation = ClusterSimulation::new(cluster, workload);
     let mut now = workload.iter().map(|job| job.submitted_s).fold(f64::INFINITY, f64::min);
-    while run.ended < workload.len() {
-        run.submit(now);
-        run.decide(now, scheduler);
-        let next = run.next_decision(now);
-        run.pass(now, next);
+    while simulation.ended < workload.len() {
+        simulation.submit(now);
+        simulation.decide(now, scheduler);
+        let next = simulation.next_decision(now);
+        simulation.pass(now, next);
         now = next;
     }
-    run.played()
+    simulation.played()
 }
 
-struct Run<'r> {
+/// A cluster while a workload is played on it.
+struct ClusterSimulation<'r> {
     cluster: &'r Cluster<'r>,
     workload: &'r [QueuedJob],
     /// Jobs in the order of submission, and how many were submitted.
@@ -94,7 +95,7 @@ struct Run<'r> {
     most_queued: usize,
 }
 
-impl<'r> Run<'r> {
+impl<'r> ClusterSimulation<'r> {
     fn new(cluster: &'r Cluster<'r>, workload: &'r [QueuedJob]) -> Self {
         let mut order: Vec<usize> = (0..workload.len()).collect();
         order.sort_by(|&a, &b| workload[a].submitted_s.total_cmp(&workload[b].submitted_s));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use symbiont_sim_cycle::SuperSetIndexing;
 
-use super::play::{FINEST, Run, Sampled, Schedule, Turn};
+use super::play::{FINEST, Sampled, Schedule, ScheduleRun, Turn};
 use super::scheduler::Intervals;
 use super::scoring::{Scoring, VECTORS, grouped, vectors};
 use super::{Players, Size};
@@ -24,8 +24,8 @@ const MAPS: [(&str, &str); 4] = [
 const ROWS: usize = 32;
 
 /// A run of each of these programs.
-pub fn runs<'n>(programs: impl IntoIterator<Item = &'n str>, size: &Size) -> Vec<Run> {
-    let run = |ours: &str| Run {
+pub fn runs<'n>(programs: impl IntoIterator<Item = &'n str>, size: &Size) -> Vec<ScheduleRun> {
+    let run = |ours: &str| ScheduleRun {
         jobs: vec![ours.to_owned()],
         schedule: Schedule::Together,
         called: "alone".to_owned(),

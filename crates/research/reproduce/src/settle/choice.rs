@@ -14,7 +14,7 @@ use symbiont_sim_cycle::SuperSetIndexing;
 
 use super::alone::Alone;
 use super::mixes::{gain, run};
-use super::play::{Run, Schedule};
+use super::play::{Schedule, ScheduleRun};
 use super::scoring::{Scoring, VECTORS};
 use super::{COUNTERPARTS, Players, Size, counterpart};
 use crate::figure::Point;
@@ -152,7 +152,7 @@ fn mixes(count: usize, seed: u64) -> Vec<Vec<String>> {
 
 /// Carries out runs that are kept under a name.
 pub type CarryOut<'c, 'a> =
-    &'c mut dyn FnMut(&str, Vec<Run>) -> Result<Vec<FinishedRunOf<Players<'a>>>, Error>;
+    &'c mut dyn FnMut(&str, Vec<ScheduleRun>) -> Result<Vec<FinishedRunOf<Players<'a>>>, Error>;
 
 /// Carries the runs out and chooses.
 pub fn choose(
@@ -182,7 +182,7 @@ pub fn choose(
     }
     let done = carry_out("choice", runs)?;
     let find = |jobs: &[String], called: &str| {
-        let is = |run: &Run| run.jobs == jobs && run.called == called;
+        let is = |run: &ScheduleRun| run.jobs == jobs && run.called == called;
         done.iter().find(|done| is(&done.run)).map(|done| &done.record)
     };
     let mut best: Option<(f64, &Setting)> = None;

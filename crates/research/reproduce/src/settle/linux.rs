@@ -11,7 +11,7 @@
 
 use super::Players;
 use super::alone::Alone;
-use super::play::{PlayRecord, Run, Sampled, Schedule};
+use super::play::{PlayRecord, Sampled, Schedule, ScheduleRun};
 use super::scheduler::{By, Decision};
 use super::scoring::Scoring;
 use crate::figure::Point;
@@ -96,13 +96,13 @@ fn jobs(workload: &[&str; 8]) -> Vec<String> {
 
 /// Each workload under each scheduler: jobs with so much work, in samples alone of so many cycles. Where super-sets are
 /// elsewhere is drawn by the seed.
-pub fn runs(size: (u32, u64), scoring: &Scoring, alone: &Alone, seed: u64) -> Vec<Run> {
+pub fn runs(size: (u32, u64), scoring: &Scoring, alone: &Alone, seed: u64) -> Vec<ScheduleRun> {
     let of = |(number, jobs): (usize, Vec<String>)| {
         let seed = seed.wrapping_add((number * jobs.len()) as u64);
         ALL.map(|WorkloadScheduler { by, called, elsewhere, private }| {
             let scoring = Scoring { elsewhere: elsewhere.then_some(seed), ..scoring.clone() };
             let schedule = Schedule::Linux(by, scoring);
-            Run { private, ..super::mixes::run(&jobs, called, schedule, size, alone) }
+            ScheduleRun { private, ..super::mixes::run(&jobs, called, schedule, size, alone) }
         })
     };
     WORKLOADS.iter().map(jobs).enumerate().flat_map(of).collect()
@@ -119,7 +119,7 @@ fn evaluate(
     done: &[FinishedRunOf<Players<'_>>],
 ) -> Result<Vec<(&'static str, Vec<Point>)>, StatsError> {
     let find = |jobs: &[String], called: &str| {
-        let is = |run: &Run| run.jobs == jobs && run.called == called;
+        let is = |run: &ScheduleRun| run.jobs == jobs && run.called == called;
         done.iter().find(|done| is(&done.run)).map(|done| &done.record)
     };
     let workloads: Vec<(String, Vec<String>)> = (WORKLOADS.iter().enumerate())

@@ -15,7 +15,7 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::alone::Alone;
-use super::play::{PlayRecord, Run, Sampled, Schedule};
+use super::play::{PlayRecord, Sampled, Schedule, ScheduleRun};
 use super::scoring::{Scoring, VECTORS};
 use super::{Players, Size, counterpart};
 use crate::figure::Point;
@@ -76,10 +76,10 @@ pub fn run(
     schedule: Schedule,
     (work, sample): (u32, u64),
     alone: &Alone,
-) -> Run {
+) -> ScheduleRun {
     let cycles = f64::from(work) * sample as f64;
     let target = |job: &String| (alone.ipc(job).unwrap_or(1.0) * cycles) as u64;
-    Run {
+    ScheduleRun {
         jobs: jobs.to_vec(),
         schedule,
         called: called.to_owned(),
@@ -90,7 +90,7 @@ pub fn run(
 }
 
 /// Each mix by each schedule.
-pub fn runs(mixes: &[Mix], size: &Size, scoring: &Scoring, alone: &Alone) -> Vec<Run> {
+pub fn runs(mixes: &[Mix], size: &Size, scoring: &Scoring, alone: &Alone) -> Vec<ScheduleRun> {
     let residence = Scoring { overlap: [0.0; VECTORS], misses: 0.0, ..scoring.clone() };
     let counters = Scoring { misses: MISSES, ..residence.clone() };
     let of = |mix: &Mix| {
@@ -98,7 +98,7 @@ pub fn runs(mixes: &[Mix], size: &Size, scoring: &Scoring, alone: &Alone) -> Vec
             |called, schedule| run(&mix.jobs, called, schedule, (size.work, size.sample), alone);
         let elsewhere = Scoring { elsewhere: Some(mix.seed), ..scoring.clone() };
         let shuffled = Scoring { vectors_of: Some(mix.dealt.clone()), ..scoring.clone() };
-        let private = |called, schedule| Run { private: true, ..run(called, schedule) };
+        let private = |called, schedule| ScheduleRun { private: true, ..run(called, schedule) };
         let scored = |scoring: &Scoring| Schedule::Scored(scoring.clone());
         [
             run(ROUND_ROBIN, Schedule::RoundRobin),
@@ -190,7 +190,7 @@ pub fn points(
     done: &[FinishedRunOf<Players<'_>>],
 ) -> Result<Vec<(&'static str, Vec<Point>)>, Error> {
     let find = |jobs: &[String], called: &str| {
-        let is = |run: &Run| run.jobs == jobs && run.called == called;
+        let is = |run: &ScheduleRun| run.jobs == jobs && run.called == called;
         done.iter().find(|done| is(&done.run)).map(|done| &done.record)
     };
     let table = table(mixes, &find)?;

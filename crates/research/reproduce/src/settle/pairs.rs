@@ -1,6 +1,6 @@
 //! All pairs of programs on the two hardware threads: conflicts, and whether overlap predicts speed.
 
-use super::play::{Run, Sampled, Schedule, Turn};
+use super::play::{Sampled, Schedule, ScheduleRun, Turn};
 use super::scoring::{Scoring, VECTORS, vectors};
 use super::{COUNTERPARTS, Players, Size};
 use crate::figure::Point;
@@ -12,9 +12,9 @@ use symbiont_report::stats::{Estimate, mean_estimate};
 const STRONG: f64 = 0.5;
 
 /// A run of each of the 45 pairs.
-pub fn runs(size: &Size) -> Vec<Run> {
+pub fn runs(size: &Size) -> Vec<ScheduleRun> {
     let ours = || COUNTERPARTS.iter().map(|(_, ours)| *ours).enumerate();
-    let run = |one: &str, other: &str| Run {
+    let run = |one: &str, other: &str| ScheduleRun {
         jobs: vec![one.to_owned(), other.to_owned()],
         schedule: Schedule::Together,
         called: "together".to_owned(),
@@ -61,7 +61,8 @@ pub fn points(
     let counted = |done: &FinishedRunOf<Players<'_>>| {
         done.record.samples.iter().skip(size.pairs.1 as usize).cloned().collect::<Vec<_>>()
     };
-    let all: Vec<(&Run, Vec<Sampled>)> = done.iter().map(|it| (&it.run, counted(it))).collect();
+    let all: Vec<(&ScheduleRun, Vec<Sampled>)> =
+        done.iter().map(|it| (&it.run, counted(it))).collect();
     let mut table = Vec::new();
     for (vector, name) in NAMES.iter().enumerate().take(VECTORS) {
         let lines: Vec<(f64, f64)> =
@@ -101,10 +102,10 @@ fn of_l2(samples: &[Sampled]) -> [f64; 3] {
 }
 
 fn conflicts(
-    all: &[(&Run, Vec<Sampled>)],
+    all: &[(&ScheduleRun, Vec<Sampled>)],
 ) -> Result<Vec<Point>, symbiont_report::stats::StatsError> {
     let (average, rate, share) = CONFLICTS;
-    let shares = |(_, samples): &(&Run, Vec<Sampled>)| {
+    let shares = |(_, samples): &(&ScheduleRun, Vec<Sampled>)| {
         let [_, misses, conflicts] = of_l2(samples);
         (misses > 0.0).then(|| 100.0 * conflicts / misses)
     };

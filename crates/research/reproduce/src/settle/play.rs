@@ -44,7 +44,7 @@ pub enum Schedule {
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct ScheduleRun {
     /// The jobs, by the program's name.
     pub jobs: Vec<String>,
     /// Which job runs when.
@@ -59,7 +59,7 @@ pub struct Run {
     pub private: bool,
 }
 
-impl fmt::Display for Run {
+impl fmt::Display for ScheduleRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", self.jobs.join(" + "), self.called)
     }
@@ -131,7 +131,7 @@ pub struct Players<'a> {
     /// What programs do alone, for schedules that know it beforehand.
     pub intervals: &'a Intervals,
     /// All runs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ScheduleRun>,
 }
 
 /// Continuous traces of programs.
@@ -178,14 +178,14 @@ pub fn path(folder: &Path, name: &str) -> std::path::PathBuf {
 }
 
 impl Experiment for Players<'_> {
-    type Run = Run;
+    type Run = ScheduleRun;
     type Record = PlayRecord;
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn basis(&self, run: &Run) -> String {
+    fn basis(&self, run: &ScheduleRun) -> String {
         let traces = run.jobs.iter().filter_map(|job| Some(self.traces.of(job).ok()?.1.as_str()));
         let traces = traces.collect::<Vec<_>>().join(" ");
         let known = match run.schedule {
@@ -195,15 +195,15 @@ impl Experiment for Players<'_> {
         digest(&[CODE, CYCLE_CODE, &code::machine(self.machine), &traces, &known])
     }
 
-    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<Run> {
+    fn next(&self, done: &[FinishedRunOf<Self>]) -> Vec<ScheduleRun> {
         if done.is_empty() { self.runs.clone() } else { Vec::new() }
     }
 
-    fn carry_out(&self, run: &Run, stop: &AtomicBool) -> Result<PlayRecord, Error> {
+    fn carry_out(&self, run: &ScheduleRun, stop: &AtomicBool) -> Result<PlayRecord, Error> {
         play(self, run, stop)
     }
 
-    fn cost(&self, run: &Run) -> Duration {
+    fn cost(&self, run: &ScheduleRun) -> Duration {
         Duration::from_secs_f64(f64::from(run.samples.0) * run.samples.1 as f64 / RATE)
     }
 }
@@ -215,7 +215,7 @@ fn hardware_threads(topology: &Topology) -> Vec<HardwareThread> {
     vec![HardwareThread { core: core.id, mode: mode as u32, home: 0 }; mode]
 }
 
-fn play(players: &Players<'_>, run: &Run, stop: &AtomicBool) -> Result<PlayRecord, Error> {
+fn play(players: &Players<'_>, run: &ScheduleRun, stop: &AtomicBool) -> Result<PlayRecord, Error> {
     let Players { machine, traces, intervals, .. } = players;
     let unusable = |error: &dyn fmt::Display| Error::evaluation(format!("{run}: {error}"));
     let mut streams: Vec<Stream<'_>> = Vec::new();

@@ -21,7 +21,7 @@ use symbiont_topology::HostTopology;
 use super::linux::DecisionShares;
 use crate::figure::{Drawing, Figure, Paper, Point};
 use crate::{Context, Effort, Reproduction, Source, on_path};
-use contest::{Cell, Contest};
+use contest::{Contender, Contest};
 use matrix::Matrix;
 use programs::{Capture, PROGRAMS};
 use symbiont_campaign::{Error, Progress, Repeats, carry_out};
@@ -170,48 +170,49 @@ impl Source for OnThisMachine {
 type Points = Vec<(&'static str, Vec<Point>)>;
 
 fn evaluate(done: &[MeasuredRun<Contest>], rounds: u32) -> Result<Points, StatsError> {
-    let find = |round: u32, cell: Cell| {
-        let is = |done: &&MeasuredRun<Contest>| (done.run.round, done.run.cell) == (round, cell);
+    let find = |round: u32, contender: Contender| {
+        let is =
+            |done: &&MeasuredRun<Contest>| (done.run.round, done.run.cell) == (round, contender);
         done.iter().find(is).map(|done| &done.record)
     };
     let last = |seconds: &[f64]| seconds.iter().copied().fold(0.0, f64::max);
     let middle = |seconds: &[f64]| mean(seconds).unwrap_or(f64::NAN);
     let mut gains = Vec::new();
     for (what, of) in [("time for all", &last as &dyn Fn(&[f64]) -> f64), ("mean time", &middle)] {
-        for cell in [Cell::Activity, Cell::OthersVectors] {
+        for contender in [Contender::Activity, Contender::OthersVectors] {
             let gain = |round| {
-                let (own, base) = (find(round, cell)?, find(round, Cell::Stay)?);
+                let (own, base) = (find(round, contender)?, find(round, Contender::Stay)?);
                 Some(of(&base.seconds) / of(&own.seconds) - 1.0)
             };
             let all: Vec<f64> = (0..rounds).filter_map(gain).collect();
-            gains.push(Point::new(cell.to_string(), what, mean_estimate(&all)?.percent()));
+            gains.push(Point::new(contender.to_string(), what, mean_estimate(&all)?.percent()));
         }
     }
     let mut finish = Vec::new();
-    for cell in [Cell::Activity, Cell::OthersVectors] {
-        let changes = |round, cell| -> Option<[f64; 3]> {
-            let (own, base) = (find(round, cell)?, find(round, Cell::Stay)?);
+    for contender in [Contender::Activity, Contender::OthersVectors] {
+        let changes = |round, contender| -> Option<[f64; 3]> {
+            let (own, base) = (find(round, contender)?, find(round, Contender::Stay)?);
             let pairs = own.seconds.iter().zip(&base.seconds);
             let mut all: Vec<f64> = pairs.map(|(own, base)| own / base - 1.0).collect();
             all.sort_by(f64::total_cmp);
             Some([*all.first()?, median(&all)?, *all.last()?])
         };
         for (at, what) in ["early", "median", "late"].into_iter().enumerate() {
-            let mean = |cell| {
-                let values = (0..rounds).filter_map(|round| Some(changes(round, cell)?[at]));
+            let mean = |contender| {
+                let values = (0..rounds).filter_map(|round| Some(changes(round, contender)?[at]));
                 mean_estimate(&values.collect::<Vec<_>>()).map(Estimate::percent)
             };
-            let mut point = Point::new(what, cell.to_string(), mean(cell)?);
-            if cell == Cell::Activity {
+            let mut point = Point::new(what, contender.to_string(), mean(contender)?);
+            if contender == Contender::Activity {
                 let printed = (what == "late").then_some(LATE);
-                let control = Some(mean(Cell::OthersVectors)?);
+                let control = Some(mean(Contender::OthersVectors)?);
                 point = point.published(printed).control("vectors of other programs", control);
             }
             finish.push(point);
         }
     }
     let judged: Vec<DecisionShares> = (0..rounds)
-        .filter_map(|round| find(round, Cell::Recorded))
+        .filter_map(|round| find(round, Contender::Recorded))
         .map(|record| DecisionShares::of(&record.decisions))
         .collect();
     let mut decisions = Vec::new();

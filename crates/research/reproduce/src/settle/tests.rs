@@ -9,7 +9,7 @@ use symbiont_sim_fast::description::Description;
 use tempfile::TempDir;
 
 use super::mixes::{gain, kicked_out};
-use super::play::{FINEST, PlayRecord, Players, Run, Schedule, Traces, path};
+use super::play::{FINEST, PlayRecord, Players, Schedule, ScheduleRun, Traces, path};
 use super::scheduler::{By, Intervals};
 use super::scoring::{CacheCounts, Scoring, VECTORS};
 use symbiont_campaign::Experiment;
@@ -86,8 +86,8 @@ fn activity() -> Scoring {
     }
 }
 
-fn mix(schedule: Schedule, private: bool) -> Run {
-    Run {
+fn mix(schedule: Schedule, private: bool) -> ScheduleRun {
+    ScheduleRun {
         jobs: ["0", "1", "2", "3"].map(str::to_owned).to_vec(),
         schedule,
         called: "a schedule".to_owned(),
@@ -98,7 +98,7 @@ fn mix(schedule: Schedule, private: bool) -> Run {
 }
 
 /// Carries runs out on the simulated core.
-fn played(runs: Vec<Run>, intervals: &Intervals) -> Vec<PlayRecord> {
+fn played(runs: Vec<ScheduleRun>, intervals: &Intervals) -> Vec<PlayRecord> {
     let (_folder, traces) = synthetic();
     let machine = Description::named("xsim").unwrap();
     let name = "synthetic".to_owned();
@@ -107,8 +107,8 @@ fn played(runs: Vec<Run>, intervals: &Intervals) -> Vec<PlayRecord> {
     players.runs.iter().map(|run| players.carry_out(run, &stop).unwrap()).collect()
 }
 
-fn alone(program: &str) -> Run {
-    Run {
+fn alone(program: &str) -> ScheduleRun {
+    ScheduleRun {
         jobs: vec![program.to_owned()],
         samples: (6, 40_000),
         targets: Vec::new(),

@@ -56,12 +56,12 @@ pub struct Fold {
     pub troubled: BTreeMap<Inversion, u64>,
     /// Sum of each component over all throttled stacks.
     pub(super) shares: Vec<f64>,
-    pub(super) cases: BTreeMap<Case, Cell>,
+    pub(super) cases: BTreeMap<Case, CaseSums>,
 }
 
 /// Sums over all observations of a program among the same co-runners.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Cell {
+pub(super) struct CaseSums {
     count: f64,
     measured: f64,
     predicted: BTreeMap<Predictor, f64>,
@@ -69,7 +69,7 @@ pub(super) struct Cell {
     inverted: BTreeMap<Inversion, Vec<f64>>,
 }
 
-impl Cell {
+impl CaseSums {
     /// Mean measured and predicted slowdown.
     pub(super) fn means(&self, predictor: Predictor) -> Option<(f64, f64)> {
         let predicted = self.predicted.get(&predictor)?;
@@ -111,15 +111,15 @@ impl Fold {
             let threads = observation.threads().iter().zip(&cases);
             for ((thread, case), predicted) in threads.zip(predicted) {
                 errors.add(predicted, thread.slowdown());
-                let cell = self.cases.entry(case.clone()).or_default();
-                *cell.predicted.entry(predictor).or_default() += predicted;
+                let sums = self.cases.entry(case.clone()).or_default();
+                *sums.predicted.entry(predictor).or_default() += predicted;
             }
         }
         self.test_inverse(model, observation, (alone.as_slice(), cases.as_slice()));
         for (thread, case) in observation.threads().iter().zip(cases) {
-            let cell = self.cases.entry(case).or_default();
-            cell.count += 1.0;
-            cell.measured += thread.slowdown();
+            let sums = self.cases.entry(case).or_default();
+            sums.count += 1.0;
+            sums.measured += thread.slowdown();
         }
     }
 
@@ -142,10 +142,10 @@ impl Fold {
             let errors = self.components.entry(inversion).or_default();
             errors.resize(observation.components(), Errors::default());
             for ((got, want), case) in inverted.stacks.iter().zip(alone).zip(cases) {
-                let cell = self.cases.entry(case.clone()).or_default();
-                let sums = cell.inverted.entry(inversion).or_default();
-                sums.resize(got.parts().len(), 0.0);
-                sums.iter_mut().zip(got.parts()).for_each(|(sum, share)| *sum += share);
+                let sums = self.cases.entry(case.clone()).or_default();
+                let totals = sums.inverted.entry(inversion).or_default();
+                totals.resize(got.parts().len(), 0.0);
+                totals.iter_mut().zip(got.parts()).for_each(|(sum, share)| *sum += share);
                 for ((errors, got), want) in errors.iter_mut().zip(got.parts()).zip(want.parts()) {
                     errors.add(*got, *want);
                 }
@@ -162,7 +162,7 @@ impl Fold {
     pub fn pairs(&self, predictor: Predictor) -> Option<PairTables> {
         let mean = |victim: &Arc<str>, other: &Arc<str>| {
             let case: Case = (Arc::clone(victim), vec![Arc::clone(other)]);
-            let means = self.cases.get(&case).and_then(|cell| cell.means(predictor));
+            let means = self.cases.get(&case).and_then(|sums| sums.means(predictor));
             if victim == other { means.or(Some((1.0, 1.0))) } else { means }
         };
         let row = |victim| self.programs.iter().map(|other| mean(victim, other)).collect();

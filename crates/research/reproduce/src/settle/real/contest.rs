@@ -25,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// What decides which program runs where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cell {
+pub enum Contender {
     /// Linux: the manager moves no thread.
     Stay,
     /// The policy.
@@ -36,7 +36,7 @@ pub enum Cell {
     Recorded,
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Stay => "stay",
@@ -118,11 +118,11 @@ impl Contest {
         self.alone.get(program).map(|seconds| instructions / seconds)
     }
 
-    fn options_of(&self, cell: Cell) -> Vec<String> {
-        let folder = match cell {
-            Cell::Activity => &self.folder,
-            Cell::OthersVectors => &self.others,
-            Cell::Stay | Cell::Recorded => return vec!["--policy=stay".to_owned()],
+    fn options_of(&self, contender: Contender) -> Vec<String> {
+        let folder = match contender {
+            Contender::Activity => &self.folder,
+            Contender::OthersVectors => &self.others,
+            Contender::Stay | Contender::Recorded => return vec!["--policy=stay".to_owned()],
         };
         let rates: Vec<f64> = PROGRAMS.iter().filter_map(|it| self.rate(it.name)).collect();
         let rate = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
@@ -174,21 +174,25 @@ fn recorded<T>(
 }
 
 impl Measure for Contest {
-    type Cell = Cell;
+    type Cell = Contender;
     type Record = ContestRecord;
 
     const NAME: &'static str = "settle-real";
 
-    fn cells(&self) -> Vec<Cell> {
-        let contenders = [Cell::Stay, Cell::Activity, Cell::OthersVectors];
-        contenders.into_iter().chain(self.records.then_some(Cell::Recorded)).collect()
+    fn cells(&self) -> Vec<Contender> {
+        let contenders = [Contender::Stay, Contender::Activity, Contender::OthersVectors];
+        contenders.into_iter().chain(self.records.then_some(Contender::Recorded)).collect()
     }
 
     fn options(&self) -> String {
         digest(&[&format!("{:?}", self.cpus), &format!("{PROGRAMS:?}"), &self.records.to_string()])
     }
 
-    fn measure(&self, run: &InRound<Cell>, place: &RunFolder<'_>) -> Result<ContestRecord, Error> {
+    fn measure(
+        &self,
+        run: &InRound<Contender>,
+        place: &RunFolder<'_>,
+    ) -> Result<ContestRecord, Error> {
         let (jobs, report) = (place.file("jobs.toml"), place.file("report.json"));
         let recording = place.file("recording.jsonl");
         self.job_file(&jobs)?;
@@ -199,7 +203,7 @@ impl Measure for Contest {
         words.push(format!("--job={}", jobs.display()));
         words.extend(self.options_of(run.cell));
         let mut decisions = Vec::new();
-        if run.cell == Cell::Recorded {
+        if run.cell == Contender::Recorded {
             words.push(format!("--record={}", recording.display()));
             let cpus = self.cpus.iter().map(|cpu| PuId(*cpu)).collect();
             let (_, events) = recorded(&cpus, || place.run(&words, &place.file("out"), LIMIT))?;
@@ -216,7 +220,7 @@ impl Measure for Contest {
         })
     }
 
-    fn cost(&self, _: &Cell) -> Duration {
+    fn cost(&self, _: &Contender) -> Duration {
         Duration::from_secs(10)
     }
 }

@@ -20,18 +20,18 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// One program, or two at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct MatrixCell {
     programs: Vec<String>,
 }
 
-impl Cell {
+impl MatrixCell {
     /// Of these programs.
     pub fn of(programs: &[&str]) -> Self {
         Self { programs: programs.iter().map(|&name| name.to_owned()).collect() }
     }
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for MatrixCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.programs.join(" + "))
     }
@@ -75,7 +75,7 @@ impl Matrix<'_> {
     fn co_run(
         &self,
         at: usize,
-        cell: &Cell,
+        cell: &MatrixCell,
         place: &RunFolder<'_>,
         ended: &[AtomicBool; 2],
     ) -> Result<f64, Error> {
@@ -95,18 +95,17 @@ impl Matrix<'_> {
 }
 
 impl Measure for Matrix<'_> {
-    type Cell = Cell;
+    type Cell = MatrixCell;
     type Record = Vec<f64>;
 
     const NAME: &'static str = "settle-real-matrix";
 
-    fn cells(&self) -> Vec<Cell> {
+    fn cells(&self) -> Vec<MatrixCell> {
         let names: Vec<&str> = self.programs.iter().map(|program| program.name).collect();
-        let alone = names.iter().map(|name| Cell::of(&[name]));
-        let pairs = names
-            .iter()
-            .enumerate()
-            .flat_map(|(at, one)| names.iter().skip(at).map(move |other| Cell::of(&[one, other])));
+        let alone = names.iter().map(|name| MatrixCell::of(&[name]));
+        let pairs = names.iter().enumerate().flat_map(|(at, one)| {
+            names.iter().skip(at).map(move |other| MatrixCell::of(&[one, other]))
+        });
         alone.chain(pairs).collect()
     }
 
@@ -114,7 +113,7 @@ impl Measure for Matrix<'_> {
         digest(&[&format!("{:?}", self.cpus), &format!("{PROGRAMS:?}")])
     }
 
-    fn measure(&self, run: &InRound<Cell>, place: &RunFolder<'_>) -> Result<Vec<f64>, Error> {
+    fn measure(&self, run: &InRound<MatrixCell>, place: &RunFolder<'_>) -> Result<Vec<f64>, Error> {
         let cell = &run.cell;
         let [alone] = &cell.programs[..] else {
             let ended = [AtomicBool::new(false), AtomicBool::new(false)];
@@ -130,7 +129,7 @@ impl Measure for Matrix<'_> {
         Ok(vec![self.run(0, alone, place, &AtomicBool::new(false))?])
     }
 
-    fn cost(&self, _: &Cell) -> Duration {
+    fn cost(&self, _: &MatrixCell) -> Duration {
         Duration::from_millis(1500)
     }
 }

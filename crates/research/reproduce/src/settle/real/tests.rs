@@ -4,14 +4,14 @@ use super::super::scheduler::Decision;
 use super::*;
 use symbiont_campaign::{FinishedRun, InRound};
 
-fn run(round: u32, cell: Cell, seconds: &[f64]) -> MeasuredRun<Contest> {
-    let decisions = if cell == Cell::Recorded {
+fn run(round: u32, contender: Contender, seconds: &[f64]) -> MeasuredRun<Contest> {
+    let decisions = if contender == Contender::Recorded {
         [[1.0, 0.0], [0.0, 1.0]].map(|it| Decision { overlaps: it.to_vec(), chosen: 0 }).to_vec()
     } else {
         Vec::new()
     };
     let record = contest::ContestRecord { seconds: seconds.to_vec(), moves: 0, decisions };
-    FinishedRun { run: InRound { round, cell }, record }
+    FinishedRun { run: InRound { round, cell: contender }, record }
 }
 
 #[test]
@@ -19,10 +19,10 @@ fn gains_and_finish_times_are_paired_by_round() {
     let mut done = Vec::new();
     for (round, factor) in [(0, 1.0), (1, 3.0)] {
         let times = |times: [f64; 3]| times.map(|time| time * factor);
-        done.push(run(round, Cell::Stay, &times([1.0, 2.0, 4.0])));
-        done.push(run(round, Cell::Activity, &times([0.5, 2.0, 5.0])));
-        done.push(run(round, Cell::OthersVectors, &times([1.0, 2.0, 4.0])));
-        done.push(run(round, Cell::Recorded, &times([1.0, 2.0, 4.0])));
+        done.push(run(round, Contender::Stay, &times([1.0, 2.0, 4.0])));
+        done.push(run(round, Contender::Activity, &times([0.5, 2.0, 5.0])));
+        done.push(run(round, Contender::OthersVectors, &times([1.0, 2.0, 4.0])));
+        done.push(run(round, Contender::Recorded, &times([1.0, 2.0, 4.0])));
     }
     let figures: BTreeMap<&str, Vec<Point>> = evaluate(&done, 2).unwrap().into_iter().collect();
     let value = |figure: &str, series: &str, at: &str| {
@@ -36,7 +36,8 @@ fn gains_and_finish_times_are_paired_by_round() {
     assert_eq!(early, [-50.0, 0.0, 25.0]);
     assert_eq!(value("settle-real-decisions", "a better job", "this kernel"), 50.0);
     assert_eq!(value("settle-real-decisions", "bad", "this kernel"), 50.0);
-    let without: Vec<_> = done.into_iter().filter(|it| it.run.cell != Cell::Recorded).collect();
+    let without: Vec<_> =
+        done.into_iter().filter(|it| it.run.cell != Contender::Recorded).collect();
     let figures: BTreeMap<&str, Vec<Point>> = evaluate(&without, 2).unwrap().into_iter().collect();
     assert!(figures["settle-real-decisions"].is_empty());
 }
@@ -44,7 +45,7 @@ fn gains_and_finish_times_are_paired_by_round() {
 #[test]
 fn slowdowns_are_over_the_time_alone_of_the_same_round() {
     let run = |round, programs: &[&str], seconds: &[f64]| FinishedRun {
-        run: InRound { round, cell: matrix::Cell::of(programs) },
+        run: InRound { round, cell: matrix::MatrixCell::of(programs) },
         record: seconds.to_vec(),
     };
     let done = [
