@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 X86 = "x86-smt2-numa"
 # So that waits in vain end sooner.
-TIMEOUT = ("crates/cli/tests/faults/place.rs", "from_secs(120)", "from_secs(40)")
+TIMEOUT = ("crates/cli/tests/faults/test_folder.rs", "from_secs(120)", "from_secs(40)")
 
 # Name, file, what stands there, what stands there instead; a guest, scenarios.
 FAULTS = [

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 
-use crate::place::{TIMEOUT, stderr, wait_until};
 use crate::service::{Service, pipes};
+use crate::test_folder::{TIMEOUT, stderr, wait_until};
 use crate::trials::trial;
 use crate::user::User;
 

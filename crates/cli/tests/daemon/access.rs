@@ -3,9 +3,9 @@
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{Program, send, stderr, wait_until};
 use crate::service::Service;
 use crate::settings::{changed, own, wait_for_change};
+use crate::test_folder::{Program, send, stderr, wait_until};
 use crate::trials::{own_cpus, skip, trial};
 use crate::user::{User, have_root_sleeper};
 

@@ -6,9 +6,9 @@ use libtest_mimic::Trial;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::place::{Place, Program, is_alive, send, stderr, wait_until};
 use crate::schema::{follows, schema};
 use crate::service::{Service, command};
+use crate::test_folder::{Program, TestFolder, is_alive, send, stderr, wait_until};
 use crate::trials::{BUSY, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -25,22 +25,22 @@ pub fn trials() -> Vec<Trial> {
 /// Longer than any of these tests waits.
 const LONG: &str = "10min";
 
-fn busy(place: &Place) -> Program {
+fn busy(place: &TestFolder) -> Program {
     place.start(Command::new("sh").args(["-c", BUSY]).stdin(Stdio::null()))
 }
 
-fn start(place: &Place, words: &[&str]) -> Child {
+fn start(place: &TestFolder, words: &[&str]) -> Child {
     let words = [&["advise"], words].concat();
     let mut advise = command(env!("CARGO_BIN_EXE_symbiont").as_ref(), &words, &place.state_dir());
     advise.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn output(place: &Place, words: &[&str]) -> Output {
+fn output(place: &TestFolder, words: &[&str]) -> Output {
     start(place, words).wait_with_output().unwrap()
 }
 
 /// What is advised, with all programs counting as busy that ran at all.
-fn advice(place: &Place, words: &[&str]) -> Value {
+fn advice(place: &TestFolder, words: &[&str]) -> Value {
     let output = output(place, &[&["--json", "--busy", "0"], words].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -65,7 +65,7 @@ fn settings(program: &Program) -> (String, Vec<String>) {
 }
 
 fn found() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (one, other) = (busy(&place), busy(&place));
     let sleeper = place.start(Command::new("sleep").arg("1000").stdin(Stdio::null()));
     let state = |program: &Program| status(program, "State:") + &status(program, "Name:");
@@ -94,7 +94,7 @@ fn found() {
 
 /// Also where the policy would place them at once.
 fn unchanged() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let programs = [busy(&place), busy(&place)];
     let pids = programs.iter().map(|p| p.id().to_string()).collect::<Vec<_>>().join(",");
     let before = programs.each_ref().map(settings);
@@ -141,7 +141,7 @@ fn cpu_ticks(program: &Program) -> u64 {
 }
 
 fn ended() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let program = busy(&place);
     let pid = program.id().to_string();
     let advise = start(&place, &["--pid", &pid, "--for", LONG, "--json", "--busy", "0"]);
@@ -164,7 +164,7 @@ fn ended() {
 }
 
 fn wrong() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let refused = |pid: &str, why: &str| {
         let output = output(&place, &["--pid", pid]);
         assert!(!output.status.success() && output.stdout.is_empty());
@@ -187,7 +187,7 @@ fn wrong() {
 }
 
 fn json() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let program = busy(&place);
     let pid = program.id().to_string();
     let schema = schema("advise");

@@ -9,9 +9,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use symbiont_daemon::{Client, ClientError};
 use symbiont_wire::{Attached, Request};
 
-use crate::place::{Program, stderr, wait_until};
 use crate::service::Service;
 use crate::settings::{changed, of_tree, own, tree as processes, wait_for_change};
+use crate::test_folder::{Program, stderr, wait_until};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
 const THREADS: &str = "
@@ -223,7 +223,7 @@ fn missing() {
 }
 
 fn no_daemon() {
-    let place = crate::place::Place::new();
+    let place = crate::test_folder::TestFolder::new();
     let output = place.symbiont("status").output().unwrap();
     assert!(!output.status.success());
     assert!(stderr(&output).contains("symbiont daemon"), "{}", stderr(&output));

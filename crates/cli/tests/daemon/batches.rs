@@ -4,8 +4,8 @@ use std::fs;
 
 use libtest_mimic::Trial;
 
-use crate::place::wait_until;
 use crate::service::Service;
+use crate::test_folder::wait_until;
 use crate::trials::trial;
 
 pub fn trials() -> Vec<Trial> {
@@ -39,6 +39,6 @@ fn known_by_programs() {
     service.crash_and_restart();
     wait_until("both are managed again", || names(&service) == ["cd", "sleep"]);
     wait_until("they are noted again", || identities(&service).as_ref() == Some(&before));
-    crate::place::send(batch.id(), rustix::process::Signal::TERM);
+    crate::test_folder::send(batch.id(), rustix::process::Signal::TERM);
     wait_until("they have ended", || service.programs().is_empty());
 }

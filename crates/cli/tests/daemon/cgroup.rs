@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use libtest_mimic::Trial;
 
-use crate::place::{stderr, wait_until};
 use crate::service::Service;
 use crate::settings::{changed, own, tree, wait_for_change};
+use crate::test_folder::{stderr, wait_until};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub const CGROUPS: &str = "/sys/fs/cgroup";

@@ -2,9 +2,9 @@
 
 use libtest_mimic::Trial;
 
-use crate::place::{Place, Program, stderr, wait_until};
 use crate::service::Service;
 use crate::settings::tree;
+use crate::test_folder::{Program, TestFolder, stderr, wait_until};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -28,7 +28,7 @@ fn allowed(process: u32) -> String {
     line.unwrap().trim().to_owned()
 }
 
-fn start(place: &Place, options: &[&str]) -> Program {
+fn start(place: &TestFolder, options: &[&str]) -> Program {
     place.start(&mut place.run(options, &["sh", "-c", BUSY]))
 }
 
@@ -106,7 +106,7 @@ fn not_alone() {
         assert!(next.status.success(), "{next:?}");
     }
 
-    let place = Place::new();
+    let place = TestFolder::new();
     let symbiont = env!("CARGO_BIN_EXE_symbiont");
     let state_dir = place.state_dir();
     let mut pinned = std::process::Command::new("taskset");
@@ -148,7 +148,7 @@ fn left_behind() {
     });
     assert_eq!(alone("true"), Some(125), "what is left has its core");
     let left = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
-    crate::place::send(left, rustix::process::Signal::KILL);
+    crate::test_folder::send(left, rustix::process::Signal::KILL);
     assert_eq!(alone("true"), Some(0), "it has ended: {}", service.log());
 }
 
@@ -169,14 +169,14 @@ fn private() {
     if !has_two_cpus() {
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let program = start(&place, &["--class", "latency", "--policy", "stay"]);
     wait_until("it has its CPU", || ["0", "1"].contains(&allowed(program.id()).as_str()));
     program.kill_all();
 }
 
 /// A shell by another name that keeps a CPU busy, unmanaged.
-fn intruder(place: &Place, cpu: &str) -> std::process::Child {
+fn intruder(place: &TestFolder, cpu: &str) -> std::process::Child {
     let named = place.path("intruder");
     std::os::unix::fs::symlink("/bin/sh", &named).unwrap();
     let mut taskset = std::process::Command::new("taskset");
@@ -231,7 +231,7 @@ fn intrusion(by_daemon: bool) {
         return;
     }
     let service = by_daemon.then(|| Service::start("stay"));
-    let own = Place::new();
+    let own = TestFolder::new();
     let place = service.as_ref().map_or(&own, |service| &service.place);
     let report = place.path("report.json");
     let report_file = report.to_str().unwrap();
@@ -265,7 +265,7 @@ fn intrusion(by_daemon: bool) {
     }
     intruder.kill().unwrap();
     intruder.wait().unwrap();
-    crate::place::send(measured, rustix::process::Signal::KILL);
+    crate::test_folder::send(measured, rustix::process::Signal::KILL);
     let said = String::from_utf8_lossy(&symbiont.wait_with_output().unwrap().stderr).into_owned();
     let line =
         said.lines().find(|line| line.contains("alone:")).unwrap_or_else(|| panic!("{said}"));

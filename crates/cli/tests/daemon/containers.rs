@@ -6,8 +6,8 @@ use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::cgroup::Cgroup;
-use crate::place::{Program, stderr, wait_until};
 use crate::service::Service;
+use crate::test_folder::{Program, stderr, wait_until};
 use crate::trials::{BUSY, skip, trial};
 
 const NAME: &str = "shop/web-0/nginx";

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::place::wait_until;
 use crate::service::Service;
 use crate::settings::{changed, of_tree, own, wait_for_change};
+use crate::test_folder::wait_until;
 use crate::trials::{own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {

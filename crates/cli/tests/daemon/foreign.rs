@@ -4,9 +4,9 @@ use libtest_mimic::Trial;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::place::{Program, stderr, wait_until};
 use crate::service::Service;
 use crate::settings::{of_tree, own, wait_for_change};
+use crate::test_folder::{Program, stderr, wait_until};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {

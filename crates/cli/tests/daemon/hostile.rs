@@ -11,8 +11,8 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
 use crate::cgroup::Cgroup;
-use crate::place::{Place, Program, wait_until};
 use crate::service::Service;
+use crate::test_folder::{Program, TestFolder, wait_until};
 use crate::trials::{skip, trial};
 
 /// Each with the reason that is to be logged.
@@ -35,7 +35,7 @@ pub fn trials() -> Vec<Trial> {
     vec![trial("hostile_state_of_containers_is_one_line_in_the_log", refused)]
 }
 
-fn tasks(place: &Place) -> std::path::PathBuf {
+fn tasks(place: &TestFolder) -> std::path::PathBuf {
     place.path("containerd/io.containerd.runtime.v2.task/k8s.io")
 }
 
@@ -66,7 +66,7 @@ fn bundle(path: &str) -> String {
 }
 
 /// Makes the state of a container of that kind; all that there is to be read names [`NAMED`].
-fn write(place: &Place, id: &str, kind: &str, text: &str) {
+fn write(place: &TestFolder, id: &str, kind: &str, text: &str) {
     let (folder, away) = (tasks(place).join(id), place.path("away").join(id));
     let plain = |folder: &Path, text: &str| {
         fs::create_dir_all(folder).unwrap();

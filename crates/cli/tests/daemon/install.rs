@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use libtest_mimic::Trial;
 use rustix::process::{Signal, geteuid};
 
-use crate::place::{Place, TIMEOUT, send, stderr};
+use crate::test_folder::{TIMEOUT, TestFolder, send, stderr};
 use crate::trials::{skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -24,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
 
 /// A tree to install into.
 struct Tree {
-    place: Place,
+    place: TestFolder,
     prefix: PathBuf,
     configuration: PathBuf,
 }
@@ -35,7 +35,7 @@ impl Tree {
             skip("there is no make");
             return None;
         }
-        Some(Self { place: Place::new(), prefix: "/usr".into(), configuration: "/etc".into() })
+        Some(Self { place: TestFolder::new(), prefix: "/usr".into(), configuration: "/etc".into() })
     }
 
     fn root(&self) -> PathBuf {

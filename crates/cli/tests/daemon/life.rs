@@ -3,9 +3,9 @@
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{Place, is_alive, stderr, wait_until};
 use crate::service::{Service, command};
 use crate::settings::{changed, own, wait_for_change};
+use crate::test_folder::{TestFolder, is_alive, stderr, wait_until};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -192,7 +192,7 @@ fn conflict() {
     let apart = service.place.run(&own, &["true"]).output().unwrap();
     assert_eq!(apart.status.code(), Some(0));
     assert!(stderr(&apart).contains(&service.id().to_string()), "{}", stderr(&apart));
-    let elsewhere = Place::new().run(&own, &["true"]).output().unwrap();
+    let elsewhere = TestFolder::new().run(&own, &["true"]).output().unwrap();
     assert_eq!((elsewhere.status.code(), stderr(&elsewhere)), (Some(0), String::new()));
 }
 
@@ -212,7 +212,7 @@ fn own_manager() {
 }
 
 /// `symbiont run -- echo ran`, waiting no longer than usual.
-fn echo(place: &Place) -> std::process::Output {
+fn echo(place: &TestFolder) -> std::process::Output {
     let symbiont = env!("CARGO_BIN_EXE_symbiont").as_ref();
     command(symbiont, &["run", "--", "echo", "ran"], &place.state_dir()).output().unwrap()
 }

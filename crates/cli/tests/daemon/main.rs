@@ -29,10 +29,10 @@ mod top;
 mod unit;
 mod user;
 
-#[path = "../faults/place.rs"]
-mod place;
 #[path = "../faults/settings.rs"]
 mod settings;
+#[path = "../faults/test_folder.rs"]
+mod test_folder;
 #[path = "../counting/toy.rs"]
 mod toy;
 #[path = "../faults/trials.rs"]

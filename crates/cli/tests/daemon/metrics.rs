@@ -8,8 +8,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use libtest_mimic::Trial;
 
 use crate::exposition::{self, Metric, fallen, parse};
-use crate::place::{Program, stderr, wait_until};
 use crate::service::Service;
+use crate::test_folder::{Program, stderr, wait_until};
 use crate::trials::{BUSY, own_cpus, trial};
 
 pub fn trials() -> Vec<Trial> {

@@ -8,8 +8,8 @@ use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::cgroup::{CGROUPS, Cgroup};
-use crate::place::{Place, stderr, wait_until};
 use crate::service::Service;
+use crate::test_folder::{TestFolder, stderr, wait_until};
 use crate::trials::{BUSY, skip, trial};
 
 /// Goes to the cgroups that are named up to `--`, and to a namespace that begins there.
@@ -75,7 +75,7 @@ fn named() {
         return skip("no cgroup can be made here");
     };
     let path = format!("/{pod}/{pod}");
-    let configuration = |place: &Place| {
+    let configuration = |place: &TestFolder| {
         let rule = format!("[[rule]]\ncgroup = \"{path}\"\nclass = \"latency\"\n");
         fs::write(place.path("rules.d/50-test.toml"), rule).unwrap();
         "policy = \"stay\"\nquantum = \"20ms\"\n".to_owned()
@@ -112,7 +112,7 @@ fn blind() {
         return skip("no cgroup can be made here");
     };
     let own = inner(&own);
-    let configuration = |_: &Place| "policy = \"stay\"\n".to_owned();
+    let configuration = |_: &TestFolder| "policy = \"stay\"\n".to_owned();
     let enter = |daemon| entering(ENTER_BLINDLY, &own, &daemon);
     let service = Service::configured_by(configuration, enter);
     let words = "Mount /sys/fs/cgroup of the node at /sys/fs/cgroup";

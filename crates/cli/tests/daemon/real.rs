@@ -12,9 +12,9 @@ use libtest_mimic::Trial;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::place::{Place, Program, TIMEOUT, stderr, wait_until};
 use crate::service::{Service, pipes};
 use crate::settings::{Settings, of_tree, tree};
+use crate::test_folder::{Program, TIMEOUT, TestFolder, stderr, wait_until};
 use crate::trials::{own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -90,7 +90,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn start(place: &Place, words: &[OsString]) -> Self {
+    fn start(place: &TestFolder, words: &[OsString]) -> Self {
         let (first, rest) = words.split_first().unwrap();
         let mut command = Command::new(first);
         command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -4,9 +4,9 @@ use libtest_mimic::Trial;
 use serde_json::Value;
 use symbiont_linux::perf::support;
 
-use crate::place::{Program, stderr, wait_until};
 use crate::schema::{follows, schema};
 use crate::service::Service;
+use crate::test_folder::{Program, stderr, wait_until};
 use crate::toy::{TOY, model, this_machine};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{is_alive, stderr, wait_until};
 use crate::service::Service;
+use crate::test_folder::{is_alive, stderr, wait_until};
 use crate::trials::{skip, trial};
 
 pub fn trials() -> Vec<Trial> {

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::place::{Program, stderr, wait_until};
 use crate::service::Service;
+use crate::test_folder::{Program, stderr, wait_until};
 use crate::trials::{BUSY, trial};
 
 pub fn trials() -> Vec<Trial> {

@@ -7,11 +7,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::place::{Place, Program, is_alive, send, wait_until};
+use crate::test_folder::{Program, TestFolder, is_alive, send, wait_until};
 
 /// A daemon; ends with its value, and restores everything then.
 pub struct Service {
-    pub place: Place,
+    pub place: TestFolder,
     child: Child,
     options: Vec<String>,
 }
@@ -31,16 +31,16 @@ impl Service {
     }
 
     /// One with the configuration that is made for its place.
-    pub fn configured(text: impl FnOnce(&Place) -> String) -> Self {
+    pub fn configured(text: impl FnOnce(&TestFolder) -> String) -> Self {
         Self::configured_by(text, |command| command)
     }
 
     /// The same, started by another command that is made of its own.
     pub fn configured_by(
-        text: impl FnOnce(&Place) -> String,
+        text: impl FnOnce(&TestFolder) -> String,
         start: impl FnOnce(Command) -> Command,
     ) -> Self {
-        let place = Place::new();
+        let place = TestFolder::new();
         let (config, rules) = (place.path("symbiontd.toml"), place.path("rules.d"));
         fs::create_dir(&rules).unwrap();
         fs::write(&config, text(&place)).unwrap();
@@ -141,7 +141,7 @@ pub fn command(symbiont: &Path, words: &[&str], state_dir: &Path) -> Command {
     command
 }
 
-fn spawn(place: &Place, options: &[String], start: impl FnOnce(Command) -> Command) -> Child {
+fn spawn(place: &TestFolder, options: &[String], start: impl FnOnce(Command) -> Command) -> Child {
     let log = fs::File::options().create(true).append(true).open(place.path("log")).unwrap();
     let mut command = place.symbiont("daemon");
     command.args(options);

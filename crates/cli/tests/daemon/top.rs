@@ -14,9 +14,9 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::Value;
 
-use crate::place::{Place, Program, send, stderr, wait_until};
 use crate::schema::{follows, schema};
 use crate::service::{Service, command};
+use crate::test_folder::{Program, TestFolder, send, stderr, wait_until};
 use crate::trials::{BUSY, trial};
 use crate::user::User;
 
@@ -88,7 +88,7 @@ fn once() {
 }
 
 fn watched() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut busy = Command::new("sh");
     let program = place.start(busy.args(["-c", BUSY]).stdin(Stdio::null()));
     let symbiont = env!("CARGO_BIN_EXE_symbiont").as_ref();
@@ -113,7 +113,7 @@ fn watched() {
 }
 
 fn no_terminal() {
-    let output = Place::new().symbiont("top").output().unwrap();
+    let output = TestFolder::new().symbiont("top").output().unwrap();
     assert!(!output.status.success());
     let text = stderr(&output);
     assert!(

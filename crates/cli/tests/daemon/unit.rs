@@ -5,7 +5,7 @@ use std::process::Command;
 
 use libtest_mimic::Trial;
 
-use crate::place::stderr;
+use crate::test_folder::stderr;
 use crate::trials::{skip, trial};
 
 pub fn trials() -> Vec<Trial> {

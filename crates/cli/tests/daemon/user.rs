@@ -7,9 +7,9 @@ use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Signal, geteuid};
 
-use crate::place::{Program, send, stderr, wait_until};
 use crate::service::{Service, command};
 use crate::settings::tree;
+use crate::test_folder::{Program, send, stderr, wait_until};
 use crate::trials::{BUSY, skip};
 
 /// An ordinary user of root's daemon.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use symbiont_synth::churn::{ChurnOptions, Report, run};
 
-use crate::place::{Place, Program, wait_until};
+use crate::test_folder::{Program, TestFolder, wait_until};
 use crate::trials::trial;
 
 pub fn trials() -> Vec<Trial> {
@@ -81,7 +81,7 @@ fn thread_of(link: &Path) -> Option<&Path> {
 }
 
 fn churn() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let me = std::env::current_exe().expect("this binary");
     let mut run = place.run(&["--policy", "random"], &[me.to_str().expect("UTF-8"), "@churn"]);
     let mut program = place.start(run.stdin(Stdio::piped()).stdout(Stdio::piped()));

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 
-use crate::place::{Place, wait_until};
 use crate::settings::of_tree;
+use crate::test_folder::{TestFolder, wait_until};
 use crate::trials::{own_cpus, skip, trial};
 
 /// Three busy processes and many short ones.
@@ -28,7 +28,7 @@ fn has_taskset() -> bool {
 
 /// `taskset -c CPU symbiont run …`
 fn outside(policy: &str) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let begun = place.path("begun");
     let program = ["sh", "-c", PROGRAM, begun.to_str().expect("UTF-8")];
     stays_confined(policy, &place, |cpu| {
@@ -41,7 +41,7 @@ fn outside(policy: &str) {
 
 /// `symbiont run … -- taskset -c CPU …`
 fn inside(policy: &str) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let begun = place.path("begun");
     let begun = begun.to_str().expect("UTF-8");
     stays_confined(policy, &place, |cpu| {
@@ -50,7 +50,7 @@ fn inside(policy: &str) {
     });
 }
 
-fn stays_confined(policy: &str, place: &Place, command: impl FnOnce(&str) -> Command) {
+fn stays_confined(policy: &str, place: &TestFolder, command: impl FnOnce(&str) -> Command) {
     if !has_taskset() {
         return skip("there is no taskset here");
     }

@@ -5,8 +5,8 @@ use std::process::Stdio;
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{Place, Program, is_alive, send, wait_until};
 use crate::settings::{changed, of_tree, own, tree, wait_for_change};
+use crate::test_folder::{Program, TestFolder, is_alive, send, wait_until};
 use crate::trials::{BUSY, own_cpus, skip, start_script, trial};
 
 const RANDOM: [&str; 4] = ["--policy", "random", "--quantum", "20ms"];
@@ -28,7 +28,7 @@ pub fn trials() -> Vec<Trial> {
 
 /// A busy program whose thread was just placed; nothing on machines where
 /// there is no choice of places.
-fn placed(place: &Place, options: &[&str]) -> Option<Program> {
+fn placed(place: &TestFolder, options: &[&str]) -> Option<Program> {
     if own_cpus().len() < 2 {
         skip("there is one CPU only, so nothing is placed");
         return None;
@@ -46,7 +46,7 @@ fn have_child(program: u32) {
 }
 
 fn undone_by_restore() {
-    let (place, own) = (Place::new(), own());
+    let (place, own) = (TestFolder::new(), own());
     let Some(program) = placed(&place, &RANDOM) else { return };
     place.kill_manager();
     // The kill can fall between a release and the next move.
@@ -66,7 +66,7 @@ fn undone_by_restore() {
 }
 
 /// A parallel and a serial job, as `phases` likes to place and boost them.
-fn jobs(place: &Place) -> std::path::PathBuf {
+fn jobs(place: &TestFolder) -> std::path::PathBuf {
     let busy = "while :; do :; done";
     let jobs = place.path("jobs.toml");
     let text = format!(
@@ -103,8 +103,8 @@ fn nice_values_and_a_daemon() {
 }
 
 /// `undo` may wait until nothing is changed any more.
-fn undone_with_nice_values_by(undo: impl FnOnce(&Place, &dyn Fn() -> bool)) {
-    let (place, own) = (Place::new(), own());
+fn undone_with_nice_values_by(undo: impl FnOnce(&TestFolder, &dyn Fn() -> bool)) {
+    let (place, own) = (TestFolder::new(), own());
     if own_cpus().len() < 2 {
         return skip("there is one CPU only, so nothing is placed");
     }
@@ -133,22 +133,22 @@ fn undone_with_nice_values_by(undo: impl FnOnce(&Place, &dyn Fn() -> bool)) {
     assert!(changed(program.id(), &own).is_empty(), "{:?}", changed(program.id(), &own));
 
     program.kill_all();
-    let said = crate::place::stderr(&program.output());
+    let said = crate::test_folder::stderr(&program.output());
     assert!(!said.contains("panicked"), "{said}");
 }
 
 fn undone_by_the_next_run() {
-    let (place, own) = (Place::new(), own());
+    let (place, own) = (TestFolder::new(), own());
     let Some(program) = placed(&place, &RANDOM) else { return };
     place.kill_manager();
     let next = place.run(&RANDOM, &["true"]).output().expect("symbiont starts");
     assert!(next.status.success(), "{next:?}");
-    assert_eq!(crate::place::stderr(&next), "");
+    assert_eq!(crate::test_folder::stderr(&next), "");
     assert!(changed(program.id(), &own).is_empty(), "{:?}", changed(program.id(), &own));
 }
 
 fn recording_replays() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let recording = place.path("recording");
     let mut run = place.run(
         &["--quantum", "5ms", "--record", recording.to_str().expect("UTF-8")],
@@ -167,13 +167,13 @@ fn recording_replays() {
 
     let job = *tree(program.id()).last().expect("a process");
     send(job, Signal::TERM);
-    let said = crate::place::stderr(&program.output());
+    let said = crate::test_folder::stderr(&program.output());
     assert_eq!(said.lines().filter(|line| line.contains("management ended early")).count(), 1);
     assert!(said.contains("symbiont restore"), "says what to do: {said}");
 }
 
 fn terminated() {
-    let (place, own) = (Place::new(), own());
+    let (place, own) = (TestFolder::new(), own());
     let Some(program) = placed(&place, &RANDOM) else { return };
     place.signal_manager(Signal::TERM);
     assert!(is_alive(program.id()), "the program runs on");
@@ -182,7 +182,7 @@ fn terminated() {
 }
 
 fn nothing_to_do() {
-    let place = Place::new();
+    let place = TestFolder::new();
     // Also where there is no state directory at all.
     let output = place.symbiont("restore").output().expect("symbiont starts");
     assert!(output.status.success(), "{output:?}");
@@ -198,7 +198,7 @@ fn nothing_to_do() {
 }
 
 fn damaged_journal() {
-    let (place, own) = (Place::new(), own());
+    let (place, own) = (TestFolder::new(), own());
     let Some(program) = placed(&place, &RANDOM) else { return };
     place.kill_manager();
     let before = changed(program.id(), &own);
@@ -215,7 +215,7 @@ fn damaged_journal() {
     let after = changed(program.id(), &own);
     assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
     let next = place.run(&RANDOM, &["true"]).output().expect("symbiont starts");
-    let said = crate::place::stderr(&next);
+    let said = crate::test_folder::stderr(&next);
     assert_eq!((next.status.code(), said.lines().count()), (Some(0), 1), "{said}");
     assert!(said.contains("`symbiont restore`"), "{said}");
 
@@ -226,7 +226,7 @@ fn damaged_journal() {
 }
 
 fn live_manager() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let Some(program) = placed(&place, &RANDOM) else { return };
     let restored = place.restore();
     assert_eq!(restored.code, Some(0), "{restored:?}");

@@ -5,8 +5,8 @@ use std::fs;
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{Place, is_alive, send, stderr, wait_until};
 use crate::settings::{of_tree, own};
+use crate::test_folder::{TestFolder, is_alive, send, stderr, wait_until};
 use crate::trials::{births_are_scanned_for, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -22,7 +22,7 @@ struct Left(u32);
 
 impl Left {
     /// Runs a program that starts a process by these words and ends.
-    fn by(place: &Place, options: &[&str], words: &str) -> Self {
+    fn by(place: &TestFolder, options: &[&str], words: &str) -> Self {
         let number = place.path("number");
         let script =
             format!("({words} sh -c 'echo $$ >\"$0\"; exec sleep 1000' \"$0\" >/dev/null 2>&1 &)");
@@ -46,7 +46,7 @@ impl Drop for Left {
 const SLOW: [&str; 4] = ["--policy", "random", "--quantum", "1h"];
 
 fn released() {
-    let (place, own) = (Place::new(), own());
+    let (place, own) = (TestFolder::new(), own());
     let daemon = Left::by(&place, &SLOW, "setsid");
     wait_until("the manager ends", || place.manager().is_none());
     assert!(is_alive(daemon.0), "the daemon goes on");
@@ -56,7 +56,7 @@ fn released() {
     assert_eq!(stderr(&next), "", "the next one is managed");
 }
 
-fn stays(place: &Place, left: Left) {
+fn stays(place: &TestFolder, left: Left) {
     std::thread::sleep(std::time::Duration::from_millis(1500));
     let manager = place.manager().expect("it goes on to manage");
     let next = place.run(&SLOW, &["true"]).output().expect("symbiont starts");
@@ -67,7 +67,7 @@ fn stays(place: &Place, left: Left) {
 }
 
 fn lingers() {
-    let place = Place::new();
+    let place = TestFolder::new();
     if births_are_scanned_for(&place) {
         return skip("the kernel does not report births here");
     }
@@ -76,7 +76,7 @@ fn lingers() {
 }
 
 fn in_session() {
-    let place = Place::new();
+    let place = TestFolder::new();
     if births_are_scanned_for(&place) {
         return skip("the kernel does not report births here");
     }

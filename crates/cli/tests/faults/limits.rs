@@ -6,8 +6,8 @@ use libtest_mimic::Trial;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::place::{Place, is_alive, wait_until};
 use crate::settings::{changed, own, wait_for_change};
+use crate::test_folder::{TestFolder, is_alive, wait_until};
 use crate::trials::{BUSY, own_cpus, skip, start_script, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -28,7 +28,7 @@ fn limited(limit: &str, run: &Command) -> Command {
 
 /// Its journal grows beyond the limit many times.
 fn file_size() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (report, stop) = (place.path("report.json"), place.path("stop"));
     let script = "while [ ! -e \"$0\" ]; do :; done & while [ ! -e \"$0\" ]; do :; done; wait";
     let options = ["--policy", "random", "--quantum", "2ms", "--report", "json", "--report-file"];
@@ -48,7 +48,7 @@ fn file_size() {
 }
 
 fn cpu_time() {
-    let (place, own) = (Place::new(), own());
+    let (place, own) = (TestFolder::new(), own());
     if own_cpus().len() < 2 {
         return skip("there is one CPU only, so nothing is placed");
     }
@@ -62,7 +62,7 @@ fn cpu_time() {
 }
 
 fn raised() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = place.run(&["--policy", "stay"], &["sleep", "1000"]);
     let program = place.start(&mut limited("ulimit -S -f 8; ulimit -S -t 100", &run));
     wait_until("it is managed", || place.manager().is_some());

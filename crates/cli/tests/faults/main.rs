@@ -13,7 +13,6 @@ mod limits;
 mod misuse;
 mod nesting;
 mod no_proc;
-mod place;
 mod quiet;
 mod seeing;
 mod settings;
@@ -24,6 +23,7 @@ mod state_dir;
 mod status;
 mod supervisor;
 mod terminal;
+mod test_folder;
 mod trials;
 mod user;
 

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use libtest_mimic::Trial;
 
-use crate::place::{Place, stderr};
+use crate::test_folder::{TestFolder, stderr};
 use crate::trials::trial;
 
 pub fn trials() -> Vec<Trial> {
@@ -28,7 +28,7 @@ fn output(command: &mut Command) -> Output {
 }
 
 fn cannot_run() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.path("data");
     std::fs::write(&file, "no program").expect("a file");
     let file = file.to_str().expect("UTF-8");
@@ -57,7 +57,7 @@ fn cannot_run() {
 }
 
 fn bad_options() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (options, wanted) in [
         (&["--polcy", "stay"][..], &["--polcy", "--policy"][..]),
         (&["--policy", "phase"], &["'phase'", "did you mean 'phases'", "random"]),
@@ -93,7 +93,7 @@ fn bad_options() {
 
 /// `doctor`, `policies` and `run` agree on what a policy needs.
 fn policies_that_need_a_file() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let json = |command: &mut Command| {
         let output = output(command.arg("--json"));
         serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")
@@ -151,7 +151,7 @@ fn other_commands() {
 }
 
 fn bad_job_files() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let good = "[[job]]\ncommand = ['echo', 'ran']\n";
     for (text, wanted) in [
         (format!("{good}{good}colour = 3\n"), &["line 5", "colour", "directory"][..]),
@@ -196,7 +196,7 @@ fn bad_job_files() {
 }
 
 fn unwritable() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let closed = place.path("closed");
     std::fs::create_dir(&closed).expect("a folder");
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o555)).expect("own folder");

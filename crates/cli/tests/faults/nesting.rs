@@ -7,7 +7,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{Place, send, stderr, wait_until};
+use crate::test_folder::{TestFolder, send, stderr, wait_until};
 use crate::trials::{start_script, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn nested() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let inner = place.run(&["--policy", "stay"], &["sh", "-c", "echo ran; exit 7"]);
     let words: Vec<_> = [inner.get_program()].into_iter().chain(inner.get_args()).collect();
     for options in [&["--policy", "stay"][..], &["--policy", "stay", "--record", "/dev/null"]] {
@@ -37,7 +37,7 @@ fn nested() {
 }
 
 fn nested_elsewhere() {
-    let (place, other) = (Place::new(), Place::new());
+    let (place, other) = (TestFolder::new(), TestFolder::new());
     let inner = other.run(&["--policy", "stay"], &["sh", "-c", "echo ran; exit 7"]);
     let words: Vec<_> = [inner.get_program()].into_iter().chain(inner.get_args()).collect();
     let output = place.run(&["--policy", "stay"], &words).output().expect("symbiont starts");
@@ -49,7 +49,7 @@ fn nested_elsewhere() {
 }
 
 fn concurrent() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let go = place.path("go");
     let script = format!("while [ ! -e '{}' ]; do sleep 0.02; done; exit 3", go.display());
     let mut first = start_script(&place, &["--policy", "stay"], &script);
@@ -69,7 +69,7 @@ fn concurrent() {
 }
 
 fn successive() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = place.run(&["--policy", "random"], &["sh", "-c", "echo ran"]);
     let words: Vec<_> = [run.get_program()].into_iter().chain(run.get_args()).collect();
     let mut shell = std::process::Command::new("sh");
@@ -85,7 +85,7 @@ fn successive() {
 
 /// Each run ends in the middle of a quantum that is longer than anything here waits.
 fn slow_quantum() {
-    let place = Place::new();
+    let place = TestFolder::new();
     // Of the second script the last process is not the first one.
     for script in ["sleep 0.2", "sleep 0.2 & exec sleep 0.1"] {
         for _ in 0..3 {
@@ -101,7 +101,7 @@ fn slow_quantum() {
 
 /// A manager that is stopped cannot end with its program.
 fn waits_for_ending() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut first = start_script(&place, &["--policy", "stay"], "sleep 1000");
     wait_until("the first is managed", || place.manager().is_some());
     let manager = place.manager().expect("a manager");

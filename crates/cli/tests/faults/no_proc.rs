@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use libtest_mimic::Trial;
 
-use crate::place::{Place, stderr};
+use crate::test_folder::{TestFolder, stderr};
 use crate::trials::{skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -28,7 +28,7 @@ fn without_proc(run: &Command) -> Option<Command> {
 }
 
 fn unmanaged() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let jobs = place.path("jobs.toml");
     let job = "[[job]]\ncommand = ['sh', '-c', 'echo $WORD; exit 7']\n[job.env]\nWORD = 'ran'\n";
     std::fs::write(&jobs, job).expect("a file");

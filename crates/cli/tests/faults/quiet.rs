@@ -8,8 +8,8 @@ use libtest_mimic::Trial;
 use serde_json::Value;
 use symbiont_trace::Reader;
 
-use crate::place::{Place, stderr, wait_until};
 use crate::settings::{changed, own};
+use crate::test_folder::{TestFolder, stderr, wait_until};
 use crate::trials::{own_cpus, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -21,7 +21,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn dry_run() {
-    let (place, own) = (Place::new(), own());
+    let (place, own) = (TestFolder::new(), own());
     let (stop, record) = (place.path("stop"), place.path("recording.jsonl"));
     let busy = "while [ ! -e \"$0\" ]; do :; done";
     let program = ["sh", "-c", busy, stop.to_str().expect("UTF-8")];
@@ -71,7 +71,7 @@ fn has_moves(record: &Path) -> bool {
 
 /// Where a program ran, with which co-runners, and why.
 fn explains() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let jobs = place.path("jobs.toml");
     // A second: longer than a program takes to settle, also where births are scanned for.
     let times = 2_000_000;
@@ -110,7 +110,7 @@ fn explains() {
 }
 
 fn reports() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let script = "echo out; exit 5";
     let text = place.run(&["--policy", "stay", "--report", "text"], &["sh", "-c", script]);
     let text = { text }.output().expect("symbiont starts");

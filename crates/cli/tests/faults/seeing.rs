@@ -3,7 +3,7 @@
 use libtest_mimic::Trial;
 use serde_json::Value;
 
-use crate::place::{Place, stderr};
+use crate::test_folder::{TestFolder, stderr};
 use crate::trials::{own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -29,7 +29,7 @@ command = ["sh", "-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"]
 "#;
 
 fn by_tracepoints() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (jobs, report) = (place.path("jobs.toml"), place.path("report.json"));
     std::fs::write(&jobs, JOBS).expect("a file");
     let output = place
@@ -60,7 +60,7 @@ fn confined() {
     if cpus.len() < 2 {
         return skip("there is one CPU only");
     }
-    let (place, symbiont) = (Place::new(), env!("CARGO_BIN_EXE_symbiont"));
+    let (place, symbiont) = (TestFolder::new(), env!("CARGO_BIN_EXE_symbiont"));
     let said = |words: &[&str]| {
         let mut taskset = std::process::Command::new("taskset");
         taskset.args(["-c", &cpus[0].to_string(), symbiont]).args(words);
@@ -79,7 +79,7 @@ fn confined() {
 }
 
 fn verbosity() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let said = |options: &[&str], command: &str| {
         let output = place.run(options, &[command]).output().expect("symbiont starts");
         (output.status.code(), stderr(&output))
@@ -88,9 +88,9 @@ fn verbosity() {
     assert_eq!(code, Some(0));
     assert!(text.contains("a manager of its own manages it, by policy stay, every "), "{text}");
     // Another symbiont has the state directory, not the one before, which may end a little later than its program.
-    crate::place::wait_until("that one has ended", || place.manager().is_none());
+    crate::test_folder::wait_until("that one has ended", || place.manager().is_none());
     let busy = place.start(&mut place.run(&["--policy", "stay"], &["sleep", "60"]));
-    crate::place::wait_until("it is managed", || place.manager().is_some());
+    crate::test_folder::wait_until("it is managed", || place.manager().is_some());
     let (code, text) = said(&["-v", "--policy", "stay", "--own-manager"], "true");
     assert!(text.contains("runs unmanaged: ") && !text.contains("manages it"), "{code:?} {text}");
     busy.kill_all();
@@ -106,7 +106,7 @@ fn slower() {
     if cpus.len() < 2 {
         return skip("there is one CPU only");
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let record = place.path("record.jsonl");
     let slower = format!("--slower={}:4", cpus[0]);
     let recorded = format!("--record={}", record.display());

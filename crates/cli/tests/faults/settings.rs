@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::place::wait_until;
+use crate::test_folder::wait_until;
 
 /// The settings of a thread that symbiont may change, as the kernel reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use libtest_mimic::Trial;
 use rustix::process::{Signal, geteuid};
 use serde_json::Value;
 
-use crate::place::{Program, is_alive, send, stderr, wait_until};
 use crate::settings::{changed, own, tree, wait_for_change};
+use crate::test_folder::{Program, is_alive, send, stderr, wait_until};
 use crate::trials::{own_cpus, skip, trial};
 use crate::user::User;
 

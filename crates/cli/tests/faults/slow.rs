@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{Place, is_alive, send, wait_until};
+use crate::test_folder::{TestFolder, is_alive, send, wait_until};
 use crate::trials::{own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -156,7 +156,7 @@ fn killed_at_any_point() {
 
 fn ends_with_its_parent() {
     for (number, signal) in [Signal::KILL, Signal::TERM, Signal::KILL].into_iter().enumerate() {
-        let place = Place::new();
+        let place = TestFolder::new();
         let file = place.path("pid");
         let binary = env!("CARGO_BIN_EXE_symbiont");
         // The slowing process is a child of a shell that is killed.
@@ -213,7 +213,7 @@ fn children_of(process: u32) -> Vec<u32> {
 
 /// A folder for `PATH` that holds setsid(1) alone, or nothing where there is none: no
 /// real programs are found there, which would have to be made ready.
-fn little_path(place: &Place) -> PathBuf {
+fn little_path(place: &TestFolder) -> PathBuf {
     let folder = place.path("bin");
     std::fs::create_dir(&folder).expect("a folder");
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -228,7 +228,7 @@ fn little_path(place: &Place) -> PathBuf {
 /// The second bench goes on in the folder of the first.
 fn killed_bench_leaves_nothing() {
     let before = machine();
-    let place = Place::new();
+    let place = TestFolder::new();
     let path = little_path(&place);
     let output = place.path("report");
     let output = output.to_str().expect("text");

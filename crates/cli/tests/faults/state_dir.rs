@@ -7,15 +7,15 @@ use std::process::{Command, Stdio};
 use libtest_mimic::Trial;
 use rustix::process::{Signal, geteuid};
 
-use crate::place::{Place, send, stderr, wait_until};
 use crate::settings::{changed, own, wait_for_change};
+use crate::test_folder::{TestFolder, send, stderr, wait_until};
 use crate::trials::{BUSY, own_cpus, skip, start_script, trial};
 use crate::user::User;
 
 const RANDOM: [&str; 4] = ["--policy", "random", "--quantum", "20ms"];
 
 /// Removes the state directory, in one step.
-fn remove(place: &Place) {
+fn remove(place: &TestFolder) {
     let moved = place.path("removed");
     // What is removed file by file can be written to meanwhile.
     std::fs::rename(place.state_dir(), &moved).expect("a directory");
@@ -23,7 +23,7 @@ fn remove(place: &Place) {
 }
 
 /// The same, and makes sure that it cannot be made again.
-pub fn block(place: &Place) {
+pub fn block(place: &TestFolder) {
     let file = place.path("file");
     std::fs::write(&file, "").expect("a file");
     let mut attempts = 0;
@@ -50,7 +50,7 @@ fn others_lock() {
     if !geteuid().is_root() {
         return skip("only root can become another user");
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     assert!(place.run(&["--policy", "stay"], &["true"]).status().expect("it starts").success());
     for folder in [place.path(""), place.state_dir()] {
         std::fs::set_permissions(folder, PermissionsExt::from_mode(0o711)).expect("own folder");
@@ -65,7 +65,7 @@ fn others_lock() {
 }
 
 fn made_again() {
-    let (place, own) = (Place::new(), own());
+    let (place, own) = (TestFolder::new(), own());
     if own_cpus().len() < 2 {
         return skip("there is one CPU only, so nothing is placed");
     }
@@ -82,7 +82,7 @@ fn made_again() {
 }
 
 fn not_made_again() {
-    let (place, own) = (Place::new(), own());
+    let (place, own) = (TestFolder::new(), own());
     if own_cpus().len() < 2 {
         return skip("there is one CPU only, so nothing is placed");
     }
@@ -104,7 +104,7 @@ fn not_made_again() {
 
 /// The end of the quantum is not waited for after a last sample that failed.
 fn gone_at_the_end() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let parent = place.path("parent");
     std::fs::create_dir(&parent).expect("a directory");
     let lock = parent.join("state/lock");
@@ -151,7 +151,7 @@ fn root_of_a_namespace() {
 }
 
 fn dead_container() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let run = place.run(&RANDOM, &["sh", "-c", BUSY]);
     let words = [run.get_program()].into_iter().chain(run.get_args());
     // All processes of a PID namespace end with its first one.

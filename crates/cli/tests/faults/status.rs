@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use libtest_mimic::Trial;
 
-use crate::place::{Place, stderr};
+use crate::test_folder::{TestFolder, stderr};
 use crate::trials::trial;
 
 pub fn trials() -> Vec<Trial> {
@@ -22,7 +22,7 @@ fn full() -> File {
 }
 
 fn no_room() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for form in ["text", "json"] {
         let mut run = place.run(&["--policy", "stay", "--report", form], &["sh", "-c", "exit 3"]);
         let status = run.stderr(full()).status().expect("symbiont starts");
@@ -39,7 +39,7 @@ fn no_room() {
 }
 
 fn too_large() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let report = place.path("report.json");
     let report = report.to_str().expect("UTF-8");
     let options = ["--policy", "stay", "--report", "json", "--report-file", report];
@@ -54,7 +54,7 @@ fn too_large() {
 }
 
 fn misuse() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for options in [&["--policy", "phase"][..], &["--polcy", "stay"], &["--job", "/no/such/file"]] {
         let mut run = place.symbiont("run");
         let status = run.args(options).stderr(full()).status().expect("symbiont starts");

@@ -3,8 +3,8 @@
 use libtest_mimic::Trial;
 use rustix::process::Signal;
 
-use crate::place::{Place, is_alive, send, wait_until};
 use crate::settings::{changed, own, tree, wait_for_change};
+use crate::test_folder::{TestFolder, is_alive, send, wait_until};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -12,7 +12,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn killed() {
-    let (place, own) = (Place::new(), own());
+    let (place, own) = (TestFolder::new(), own());
     let jobs = place.path("jobs.toml");
     let job = format!("[[job]]\ncommand = ['sh', '-c', \"{BUSY}\"]\n");
     std::fs::write(&jobs, job.repeat(2)).expect("a file");

@@ -2,8 +2,8 @@
 
 use libtest_mimic::Trial;
 
-use crate::place::{Place, wait_until};
 use crate::pty::{CONTROL_C, CONTROL_Z, SHELLS, Terminal};
+use crate::test_folder::{TestFolder, wait_until};
 use crate::trials::{skip, trial};
 
 /// In place, and supervised.
@@ -24,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
     for (name, scenario) in scenarios {
         for (way, options) in WAYS {
             trials.push(Trial::test(format!("{name}: {way}"), move || {
-                let place = Place::new();
+                let place = TestFolder::new();
                 let symbiont = format!(
                     "'{}' run --state-dir '{}' --policy random {options} --",
                     env!("CARGO_BIN_EXE_symbiont"),
@@ -44,7 +44,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn reported() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (shell, flags) = SHELLS[0];
     let Some(mut terminal) = Terminal::open(shell, flags) else {
         return skip(&format!("there is no {shell} here"));

@@ -1,4 +1,4 @@
-//! A place for a symbiont: its state directory, and programs that run there;
+//! A test's folder of its own: a symbiont's state directory, and programs that run there;
 //! for the guest lab too.
 
 use std::ffi::OsStr;
@@ -51,10 +51,10 @@ pub struct Restored {
     pub stderr: String,
 }
 
-/// A state directory.
-pub struct Place(TempDir);
+/// A folder of its own for a test, with the state directory of its symbiont.
+pub struct TestFolder(TempDir);
 
-impl Place {
+impl TestFolder {
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a directory"))
     }
@@ -103,7 +103,7 @@ impl Place {
         Program(command.process_group(0).spawn().expect("symbiont starts"))
     }
 
-    /// The manager that lives and uses this place.
+    /// The manager that lives and uses this folder.
     pub fn manager(&self) -> Option<u32> {
         let lock = std::fs::read_to_string(self.state_dir().join("lock")).ok()?;
         let lock: Value = serde_json::from_str(&lock).ok()?;

@@ -2,7 +2,7 @@
 
 use libtest_mimic::Trial;
 
-use crate::place::{Place, Program};
+use crate::test_folder::{Program, TestFolder};
 
 /// A shell program that is always ready to run, and starts a sleeper when asked to.
 pub const BUSY: &str = "trap 'sleep 1000 &' USR1; while :; do :; done";
@@ -27,13 +27,13 @@ pub fn own_cpus() -> Vec<usize> {
 }
 
 /// `symbiont run OPTIONS… -- sh -c SCRIPT`, started.
-pub fn start_script(place: &Place, options: &[&str], script: &str) -> Program {
+pub fn start_script(place: &TestFolder, options: &[&str], script: &str) -> Program {
     place.start(&mut place.run(options, &["sh", "-c", script]))
 }
 
 /// Are births found by scanning /proc here, since the kernel does not report them? What is orphaned
 /// before a scan is not managed then, and nothing is placed in its first two seconds.
-pub fn births_are_scanned_for(place: &Place) -> bool {
+pub fn births_are_scanned_for(place: &TestFolder) -> bool {
     let run = place.run(&["--policy", "stay", "--report", "json"], &["true"]).output();
     String::from_utf8_lossy(&run.expect("symbiont starts").stderr).contains("scanning /proc")
 }

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use libtest_mimic::Trial;
 use rustix::process::{Signal, geteuid};
 
-use crate::place::{Place, stderr, wait_until};
 use crate::settings::{changed, own, wait_for_change};
+use crate::test_folder::{TestFolder, stderr, wait_until};
 use crate::trials::{BUSY, own_cpus, skip, trial};
 
 pub fn trials() -> Vec<Trial> {
@@ -25,12 +25,12 @@ pub struct User {
     pub id: u32,
     /// The binary, where this user can reach it.
     pub symbiont: PathBuf,
-    pub home: Place,
+    pub home: TestFolder,
 }
 
 impl User {
     pub fn new() -> Self {
-        let home = Place::new();
+        let home = TestFolder::new();
         let symbiont = home.path("copy-of-symbiont");
         std::fs::copy(env!("CARGO_BIN_EXE_symbiont"), &symbiont).expect("a copy");
         let folder = symbiont.parent().expect("a folder");
@@ -90,7 +90,7 @@ fn places() {
         skip("there is one CPU only, so nothing is placed");
     }
     let manager = user.manager().expect("a manager");
-    crate::place::send(manager, Signal::TERM);
+    crate::test_folder::send(manager, Signal::TERM);
     user.home.wait_for_end_of(manager);
     assert!(changed(program.id(), &own).is_empty(), "{:?}", changed(program.id(), &own));
     program.kill_all();

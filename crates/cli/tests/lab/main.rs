@@ -39,10 +39,10 @@ mod given;
 mod inside;
 mod outside;
 
-#[path = "../faults/place.rs"]
-mod place;
 #[path = "../faults/settings.rs"]
 mod settings;
+#[path = "../faults/test_folder.rs"]
+mod test_folder;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();

@@ -153,10 +153,10 @@ fn can_profile() -> bool {
     emulator && plugin
 }
 
-/// A folder with what the commands take.
-pub struct Place(tempfile::TempDir);
+/// A folder of its own for a test, with what the commands take.
+pub struct TestFolder(tempfile::TempDir);
 
-impl Place {
+impl TestFolder {
     pub fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         fs::write(place.at("jobs.txt"), "true\n").unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::commands::{Place, all};
+use crate::commands::{TestFolder, all};
 
 /// Fills a small disk at `full`, with `full/old` on it; mounts `only-read` so, with a file in it that may be written by
 /// itself; runs the command, then copies what is left on the disk.
@@ -23,7 +23,7 @@ exit $code
 "#;
 
 /// The command within the mounts; none where they cannot be made.
-fn wrapped(place: &Place, command: Vec<String>) -> Vec<String> {
+fn wrapped(place: &TestFolder, command: Vec<String>) -> Vec<String> {
     fs::write(place.at("mounts.sh"), SCRIPT).unwrap();
     let words = ["unshare", "--mount", "sh", "mounts.sh"].map(str::to_owned);
     words.into_iter().chain(command).collect()
@@ -39,8 +39,8 @@ fn can_mount() -> bool {
     can
 }
 
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestFolder {
+    let place = TestFolder::new();
     fs::create_dir(place.at("full")).unwrap();
     fs::create_dir(place.at("only-read")).unwrap();
     place

@@ -12,13 +12,13 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
-use crate::commands::{Place, all};
+use crate::commands::{TestFolder, all};
 
 #[test]
 fn nothing_but_a_regular_file_is_replaced_and_nothing_blocks() {
     for output in all() {
         let words = output.words;
-        let place = Place::new();
+        let place = TestFolder::new();
         let at = |name: &str| place.at(name);
         symlink("/dev/null", at("device")).unwrap();
         mknodat(CWD, at("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();

@@ -4,11 +4,11 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::support::Place;
+use crate::support::TestFolder;
 
 #[test]
 fn policies_are_compared_by_own_programs_and_nothing_runs_twice() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let bench = |more: &[&str]| {
         let mut command = place.symbiont();
         command.args(["bench", "--json", "--rounds=2", "--policy=random --quantum 20ms"]);

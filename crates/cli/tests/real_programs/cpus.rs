@@ -9,7 +9,7 @@ use serde::Deserialize;
 use symbiont_machine::{Ability, Change, Outcome, Target};
 use symbiont_trace::Quantum;
 
-use crate::support::{Place, has, header, own_program, recorded};
+use crate::support::{TestFolder, has, header, own_program, recorded};
 
 /// The report of `forks.py` on each fork.
 #[derive(Debug, Deserialize)]
@@ -59,7 +59,7 @@ fn run_forks(
     seconds: &str,
     enrol_by: &str,
 ) -> Option<(Vec<Fork>, Vec<Quantum>, String)> {
-    let place = Place::new();
+    let place = TestFolder::new();
     let alone = Command::new(child[0]).args(&child[1..]).output().unwrap();
     let alone = String::from_utf8(alone.stdout).unwrap();
     let (shown, stop, recording) =
@@ -153,7 +153,7 @@ fn openmp_counts_all_cpus_under_a_pinned_parent() {
     if !has("gcc") {
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let program = place.path("openmp").display().to_string();
     let built = Command::new("gcc")
         .args(["-fopenmp", "-o", &program, &own_program("openmp.c")])
@@ -171,7 +171,7 @@ fn a_program_counts_all_cpus_at_its_own_start() {
     if !has("nproc") {
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let alone = Command::new("nproc").output().unwrap().stdout;
     for policy in ["phases", "random"] {
         for reported in [&["--report", "json"][..], &[]] {

@@ -8,12 +8,12 @@ use std::process::Stdio;
 
 use symbiont_trace::Quantum;
 
-use crate::support::{Place, copy_of, has, lua_source, own_program, recorded};
+use crate::support::{TestFolder, copy_of, has, lua_source, own_program, recorded};
 use crate::witness::{Seen, Thread, Witness};
 
 /// Runs a shell script managed and holds its recording against /proc.
 fn all_are_enrolled(script: &str, directory: &Path, enrol_by: &str) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (recording, report) = (place.path("recording"), place.path("report.json"));
     let mut command = place.symbiont();
     command.args(["run", "--enrol-by", enrol_by, "--record"]).arg(&recording);
@@ -81,7 +81,7 @@ fn compare(
 
 fn builds_are_enrolled(enrol_by: &str) {
     let Some(source) = lua_source() else { return };
-    let place = Place::new();
+    let place = TestFolder::new();
     let folder = place.path("lua");
     copy_of(&source, &folder);
     all_are_enrolled("exec make -j4 linux MYCFLAGS=-O0", &folder, enrol_by);

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use crate::support::{How, MANAGED, Place, copy_of, has, lua_source, own_program};
+use crate::support::{How, MANAGED, TestFolder, copy_of, has, lua_source, own_program};
 
 /// Runs a program in every way; what it writes and how it ends must be equal.
 fn same_results(words: &[&str], code: i32) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let alone = place.run(words, How::Unmanaged, Path::new("/"));
     assert_eq!(alone.status.code(), Some(code), "{alone:?}");
     for how in MANAGED {
@@ -31,7 +31,7 @@ fn assert_same(alone: &Output, managed: &Output, how: How) {
 #[test]
 fn a_parallel_build_gives_the_same_files() {
     let Some(source) = lua_source() else { return };
-    let place = Place::new();
+    let place = TestFolder::new();
     let build = |how: How| {
         let folder = place.path("lua");
         let _ = fs::remove_dir_all(&folder);
@@ -68,7 +68,7 @@ fn a_threaded_compressor_gives_the_same_bytes() {
     if !has("xz") {
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let (input, size) = (place.path("input"), 6 << 20);
     // Text of some entropy: a linear congruential generator's high bits.
     let mut state = 1_u32;

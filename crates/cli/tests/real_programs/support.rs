@@ -28,11 +28,11 @@ pub const MANAGED: [How; 4] = [
 
 /// A folder of its own for a test, and `symbiont` with a state directory of
 /// its own: other managers of this machine must not be in the way.
-pub struct Place {
+pub struct TestFolder {
     folder: TempDir,
 }
 
-impl Place {
+impl TestFolder {
     pub fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }

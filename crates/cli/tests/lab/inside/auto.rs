@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::given::Given;
-use crate::place::{Place, Program, send, stderr, wait_until};
+use crate::test_folder::{Program, TestFolder, send, stderr, wait_until};
 
 use super::EVEN;
 use super::daemon::Daemon;
@@ -42,7 +42,7 @@ fn finding(report: &Value, name: &str) -> Option<f64> {
 /// What it says before anything runs, and at the end of a run: how many domains there are, and which
 /// policy groups threads on a core, of those that no counter is needed for; why not one of the others.
 pub fn choice(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let doctor = place.symbiont("doctor").arg("--json").output().unwrap();
     let findings: Value = serde_json::from_slice(&doctor.stdout).expect("JSON");
     let policies = findings["policies"].as_array().expect("policies");
@@ -80,7 +80,7 @@ pub fn choice(given: &Given) {
 /// The report of a program that is run until it has been looked at; the look gives the processes that
 /// must end for the program to end.
 fn report_of(
-    place: &Place,
+    place: &TestFolder,
     options: &[&str],
     words: &[&str],
     look: impl FnOnce(&Program) -> Vec<u32>,
@@ -94,7 +94,7 @@ fn report_of(
 
 /// A serial program co-running with a parallel one gets a whole core, of the fastest where they differ.
 pub fn serial(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     serial_gets_a_core(given, &start_serial(&place, "auto", Stdio::inherit()));
 }
 
@@ -144,7 +144,7 @@ pub fn parted(given: &Given) {
 /// domain has cores have page faults, which stand for floating-point operations, and each of them is kept
 /// on one of these cores; one that has none is kept on no core.
 pub fn grouped(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let domains = given.domains();
     let hungry = domains.iter().map(|domain| given.cores_in(domain).len()).min().unwrap();
     let few = ["--set", "least-usage=0.5"];

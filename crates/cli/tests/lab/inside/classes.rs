@@ -8,8 +8,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::given::Given;
-use crate::place::{Place, Program, is_alive, stderr, wait_until};
 use crate::settings::of_tree;
+use crate::test_folder::{Program, TestFolder, is_alive, stderr, wait_until};
 
 use super::daemon::{Daemon, SLEEPERS, has_own_masks};
 use super::siblings::{LASTS, cpus, cpus_of, wait_until_seen, workers};
@@ -123,7 +123,7 @@ pub fn alone(given: &Given) {
     filled.keeps_a_core(given, &["--alone"], |core| &core[..1]);
     refused(given, &filled.daemon.place);
     filled.end();
-    let place = Place::new();
+    let place = TestFolder::new();
     refused(given, &place);
     let program = place.start(&mut place.run(&["--alone"], &command(&["modest"])));
     wait_until_seen("it has a CPU for itself", |seen| {
@@ -133,7 +133,7 @@ pub fn alone(given: &Given) {
     });
 }
 
-fn refused(given: &Given, place: &Place) {
+fn refused(given: &Given, place: &TestFolder) {
     confine(None, &given.cores[0]);
     let mut run = place.run(&["--alone"], &command(&NOTHING));
     let program = place.start(run.stderr(Stdio::piped()));

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::place::{Place, wait_until};
+use crate::test_folder::{TestFolder, wait_until};
 
 use super::elf::Code;
 
@@ -76,7 +76,7 @@ pub struct Counted {
 
 impl Counted {
     /// Starts it; none where there is no machine code for this architecture.
-    pub fn start(place: &Place, turns: u32) -> Option<Self> {
+    pub fn start(place: &TestFolder, turns: u32) -> Option<Self> {
         let Program { machine, flags, words, each_round } = program(turns)?;
         let path = place.path(NAME);
         let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -11,7 +11,7 @@ use symbiont_linux::perf::{
 use symbiont_machine::ThreadId;
 
 use crate::given::Given;
-use crate::place::{Place, stderr};
+use crate::test_folder::{TestFolder, stderr};
 
 use super::counted::Counted;
 use super::cpus::only_online;
@@ -39,7 +39,7 @@ fn instructions(name: &str) -> Spec {
 /// The program, on one of the fastest CPUs: the kernel tries to move a busy thread away
 /// from a slow one. Where time is counted by instructions all CPUs' count as one
 /// (QEMU, target/arm/helper.c: `instructions_get_count`), so the others are switched off.
-fn start(given: &Given, place: &Place, turns: u32) -> Counted {
+fn start(given: &Given, place: &TestFolder, turns: u32) -> Counted {
     let program = Counted::start(place, turns)
         .unwrap_or_else(|| skip("no program of known length for this architecture"));
     let speeds = given.cores.iter().zip(&given.capacities);
@@ -72,7 +72,7 @@ fn is_about(counted: f64, known: f64, more: f64, what: &str) {
 
 /// A group's instructions and cycles are those that were executed.
 pub fn exact(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut program = start(given, &place, TURNS);
     let cycles = Spec::new("cycles", HARDWARE, 0).in_modes(Modes::User);
     let group = [cycles, instructions("instructions")];
@@ -133,7 +133,7 @@ fn end_quantum(watch: &mut Watch, program: &Counted) -> Option<Counts> {
 
 /// The kernel gives counters to some groups at a time: each is scaled to the whole.
 pub fn multiplexed(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut program = start(given, &place, 4 * TURNS);
     let mut watch = watch(Sharing::Kernel);
     end_quantum(&mut watch, &program);
@@ -164,7 +164,7 @@ pub fn multiplexed(given: &Given) {
 
 /// One group counts at a time, the next one each quantum.
 pub fn rotated(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut program = start(given, &place, TURNS);
     let mut watch = watch(Sharing::ByQuantum);
     end_quantum(&mut watch, &program);
@@ -196,7 +196,7 @@ pub fn rotated(given: &Given) {
 
 /// The report for a user: instructions, and how many per cycle.
 pub fn shown(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut program = start(given, &place, 10 * TURNS);
     let event = &given.counters.as_ref().unwrap().instructions;
     let mut stat = Command::new(env!("CARGO_BIN_EXE_symbiont"));

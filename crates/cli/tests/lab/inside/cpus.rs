@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::given::Given;
-use crate::place::{Place, send, stderr, wait_until};
 use crate::settings::{changed, own};
+use crate::test_folder::{TestFolder, send, stderr, wait_until};
 
 use super::siblings::{cpus_of, workers};
 use super::workers::command;
@@ -40,7 +40,7 @@ pub fn all_online() {
 /// is left; the CPU is used again when it is back; and when the manager is gone,
 /// all have the masks of the beginning.
 pub fn hotplug(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let before = own();
     let count = given.cpus().len().to_string();
     let options = ["--policy", "random", "--quantum", "100ms", "--report", "json"];

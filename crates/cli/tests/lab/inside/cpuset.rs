@@ -9,8 +9,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::given::Given;
-use crate::place::{Place, send, stderr, wait_until};
 use crate::settings::{changed, of_tree, own};
+use crate::test_folder::{TestFolder, send, stderr, wait_until};
 
 use super::cgroup::{Group, begin_namespace};
 use super::siblings::{cpus, cpus_of, list, wait_until_seen, workers};
@@ -45,7 +45,7 @@ pub fn shrinks_outside(given: &Given) {
 
 /// `before`: what is done before the program is started; `after`: with its processes, once all run.
 fn shrinks_around(given: &Given, group: &Group, before: impl Fn(), after: impl Fn(&[u32])) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let all = given.cpus();
     let (most, few) = (&all[..all.len() - 1], &all[..all.len() / 2]);
     let set = |cpus: &[u32]| group.set("cpuset.cpus", &list(cpus));
@@ -94,7 +94,7 @@ fn shrinks_around(given: &Given, group: &Group, before: impl Fn(), after: impl F
 /// any thread noticed is refused with EINVAL, which is counted; that is not so if the cpusets
 /// happen to be read at the very moment, so it may take another time.
 pub fn isolated(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let partition = Group::new("isolated", &["cpuset"]);
     let record = place.path("record");
     let policy = ["--policy", "random", "--quantum", "100ms"];

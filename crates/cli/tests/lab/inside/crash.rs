@@ -3,15 +3,15 @@
 use rustix::process::Signal;
 
 use crate::given::Given;
-use crate::place::{Place, Program};
 use crate::settings::{changed, of_tree, own, wait_for_change};
+use crate::test_folder::{Program, TestFolder};
 
 use super::workers::command;
 
 const RANDOM: [&str; 4] = ["--policy", "random", "--quantum", "100ms"];
 
 /// Four processes, of which one is placed at least.
-fn placed(place: &Place) -> Program {
+fn placed(place: &TestFolder) -> Program {
     let words = command(&["group", "all", "4", "sleeper"]);
     let program = place.start(&mut place.run(&RANDOM, &words));
     wait_for_change(program.id(), &own());
@@ -19,7 +19,7 @@ fn placed(place: &Place) -> Program {
 }
 
 pub fn end(_: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let program = placed(&place);
     place.signal_manager(Signal::TERM);
     assert!(of_tree(program.id()).len() >= 5, "the program runs on");
@@ -28,7 +28,7 @@ pub fn end(_: &Given) {
 }
 
 pub fn restored(_: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let program = placed(&place);
     place.kill_manager();
     let left = changed(program.id(), &own());

@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::given::Given;
-use crate::place::{Place, Program, is_alive, send, stderr, wait_until};
 use crate::settings::{changed, own, wait_for_change};
+use crate::test_folder::{Program, TestFolder, is_alive, send, stderr, wait_until};
 
 use super::cpus::switch;
 use super::siblings::{cpus_of, list, wait_until_seen, workers};
@@ -24,7 +24,7 @@ const RULES: &str = "rules.d";
 
 /// A daemon.
 pub struct Daemon {
-    pub place: Place,
+    pub place: TestFolder,
     child: Child,
 }
 
@@ -35,8 +35,8 @@ impl Daemon {
     }
 
     /// With these rules, and the configuration that is made for its place.
-    pub fn ruled(rules: &str, config: impl FnOnce(&Place) -> String) -> Self {
-        let place = Place::new();
+    pub fn ruled(rules: &str, config: impl FnOnce(&TestFolder) -> String) -> Self {
+        let place = TestFolder::new();
         fs::create_dir(place.path(RULES)).unwrap();
         fs::write(place.path(RULES).join("50-lab.toml"), rules).unwrap();
         fs::write(place.path("symbiontd.toml"), config(&place)).unwrap();
@@ -114,7 +114,7 @@ impl Daemon {
     }
 }
 
-fn spawn(place: &Place) -> Child {
+fn spawn(place: &TestFolder) -> Child {
     let log = File::options().create(true).append(true).open(place.path("log")).unwrap();
     let mut daemon = place.symbiont("daemon");
     for (option, path) in [("--config", "symbiontd.toml"), ("--rules", RULES)] {

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::given::Given;
-use crate::place::{Place, send, stderr, wait_until};
+use crate::test_folder::{TestFolder, send, stderr, wait_until};
 
 use super::siblings::{cpus_of, workers};
 use super::workers::command;
@@ -22,7 +22,7 @@ pub fn scan(given: &Given) {
 /// Ten processes are born while managed; each is placed, and the report says by
 /// which method they were found.
 fn finds_all(option: &str, method: &str, given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let options =
         ["--policy", "random", "--quantum", "100ms", "--report", "json", "--enrol-by", option];
     let mut run = place.run(&options, &command(&["births"]));

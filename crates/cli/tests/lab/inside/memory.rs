@@ -10,7 +10,7 @@ use symbiont_model::{Components, Depth, Model, Training};
 use symbiont_topology::CoreKind;
 
 use crate::given::Given;
-use crate::place::Place;
+use crate::test_folder::TestFolder;
 
 use super::STAND_IN;
 use super::siblings::{LASTS, cpus_of, wait_until_seen, workers};
@@ -36,7 +36,7 @@ parts = ["cpi_base", "cpi_stall"]
 
 /// Files of a catalogue, and of a model that knows no groups, so that each thread gets a
 /// core of its own.
-fn knowledge(place: &Place) -> [PathBuf; 2] {
+fn knowledge(place: &TestFolder) -> [PathBuf; 2] {
     let text = [STAND_IN.1, STACK].concat();
     let catalogue = Catalogue::parse("stand-in", &text).unwrap();
     let model = Model {
@@ -75,7 +75,7 @@ pub fn pages_by_node(process: u32) -> BTreeMap<usize, u64> {
 /// One program asks much of memory, another one little; then they change places. Each time
 /// the one that asks most goes to a node with memory, and the other one leaves it.
 pub fn near(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let [catalogue, model] = knowledge(&place);
     let (catalogue, model) = (catalogue.to_str().unwrap(), model.to_str().unwrap());
     let policy = ["--policy", "symbiotic-numa", "--quantum", "200ms"];

@@ -12,7 +12,7 @@ use super::classes::{mask, masks};
 use super::daemon::{Daemon, has_own_masks};
 use super::siblings::{LASTS, wait_until_seen, workers};
 use crate::given::Given;
-use crate::place::{Place, Program, is_alive, wait_until};
+use crate::test_folder::{Program, TestFolder, is_alive, wait_until};
 
 /// Controllers of pods' groups, as kubelet has them.
 const CONTROLLERS: [&str; 3] = ["cpuset", "cpu", "memory"];
@@ -67,7 +67,7 @@ pub struct Node {
 
 impl Node {
     pub fn start(settings: &str, rules: &str) -> Self {
-        let config = |place: &Place| {
+        let config = |place: &TestFolder| {
             let state = place.path(STATE);
             format!(
                 "{settings}[containers]\nannotations = true\n[containers.folders]\ncontainerd = [{state:?}]\n"

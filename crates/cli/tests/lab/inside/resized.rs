@@ -23,7 +23,7 @@ use super::daemon::has_own_masks;
 use super::pods::{Container, Node, Spec};
 use super::siblings::{cpus_of, list, wait_until_seen, workers};
 use crate::given::{Given, Scope};
-use crate::place::wait_until;
+use crate::test_folder::wait_until;
 
 /// How long a change may take until it is followed.
 const WITHIN: Duration = Duration::from_secs(1);

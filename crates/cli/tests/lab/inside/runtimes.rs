@@ -36,7 +36,7 @@ use symbiont_linux::launch::be_urgent;
 
 use super::workers::{self, WORKER};
 use crate::given::{Given, RUNTIMES, Runtimes, Way};
-use crate::place::{Place, TIMEOUT, wait_until};
+use crate::test_folder::{TIMEOUT, TestFolder, wait_until};
 
 /// The role of the serial program.
 pub const SERIAL: &str = "serial";
@@ -115,7 +115,7 @@ struct Cell {
 }
 
 /// Runs a command to its end; gives what is then in the file that it writes to.
-fn ended(place: &Place, command: &mut Command, output: &Path) -> Result<String, String> {
+fn ended(place: &TestFolder, command: &mut Command, output: &Path) -> Result<String, String> {
     let error = place.path("error");
     command.stdin(Stdio::null()).stderr(File::create(&error).unwrap());
     let mut program = place.start(command);
@@ -139,7 +139,7 @@ fn ended(place: &Place, command: &mut Command, output: &Path) -> Result<String, 
 
 /// What a program counts without Symbiont.
 fn unmanaged(command: &[String]) -> Counts {
-    let place = Place::new();
+    let place = TestFolder::new();
     let output = place.path("output");
     let mut program = Command::new(&command[0]);
     program.args(&command[1..]).stdout(File::create(&output).unwrap());
@@ -153,7 +153,7 @@ fn managed(
     co_running: bool,
     run: u32,
 ) -> (Result<String, String>, Option<u64>) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (output, report) = (place.path("output"), place.path("report"));
     let mut symbiont = Command::new(env!("CARGO_BIN_EXE_symbiont"));
     symbiont.args(["run", "--state-dir"]).arg(place.state_dir()).args(&way.options);
@@ -224,7 +224,7 @@ fn all_runs(runtimes: &Runtimes) -> Vec<(u32, &Way, &str, &'static str)> {
 }
 
 pub fn table(given: &Given) {
-    let _ticks = Place::new().start(Command::new(super::INIT).args([WORKER, TICKS]));
+    let _ticks = TestFolder::new().start(Command::new(super::INIT).args([WORKER, TICKS]));
     let begin = Instant::now();
     let runtimes: Runtimes = serde_json::from_slice(&fs::read(RUNTIMES).unwrap()).unwrap();
     // LLVM's OpenMP shares memory between programs.

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::given::Given;
-use crate::place::{Place, wait_until};
 use crate::settings::{changed, of_tree, own};
+use crate::test_folder::{TestFolder, wait_until};
 
 use super::bpf::{Request, layout, requests};
 use super::elf::{BEGIN, Code};
@@ -58,7 +58,7 @@ fn code(_: &[Request]) -> Option<Vec<u8>> {
 struct Loaded(Child);
 
 impl Loaded {
-    fn start(place: &Place) -> Self {
+    fn start(place: &TestFolder) -> Self {
         let types = fs::read(TYPES).unwrap_or_else(|why| skip(&format!("{TYPES}: {why}")));
         let layout = layout(&types).unwrap_or_else(|| skip("the kernel has no sched_ext"));
         let (data, requests) = requests(layout, NAME, BEGIN + DATA as u64);
@@ -90,7 +90,7 @@ fn state() -> String {
 }
 
 /// `doctor --json`: what can be steered.
-fn support(place: &Place) -> Value {
+fn support(place: &TestFolder) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_symbiont"))
         .args(["doctor", "--json", "--state-dir"])
         .arg(place.state_dir())
@@ -104,7 +104,7 @@ fn support(place: &Place) -> Value {
 /// Under the scheduler a serial program still gets a core of its own, but no thread's
 /// priority is touched; both is said. Without it priorities are used again.
 pub fn loaded(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let before = own();
     let scheduler = Loaded::start(&place);
     let now = support(&place);

@@ -7,8 +7,8 @@ use std::time::Instant;
 use rustix::process::Signal;
 
 use crate::given::Given;
-use crate::place::{Place, Program, is_alive, send, wait_until};
 use crate::settings::{changed, own, wait_for_change};
+use crate::test_folder::{Program, TestFolder, is_alive, send, wait_until};
 
 use super::siblings::{cpus_of, workers};
 use super::workers::command;
@@ -31,7 +31,7 @@ fn wait_until_dealt_anew(sleepers: &[u32], times: u32) {
 }
 
 /// The manager is asked to go: all is as it was.
-fn goes(given: &Given, place: &Place, sleepers: &[u32]) {
+fn goes(given: &Given, place: &TestFolder, sleepers: &[u32]) {
     place.signal_manager(Signal::TERM);
     for sleeper in sleepers {
         assert!(is_alive(*sleeper), "the program runs on");
@@ -48,7 +48,7 @@ fn sleepers(program: &Program, count: usize) -> Vec<u32> {
 /// A program that comes while a manager exists learns which one, runs unmanaged, and is left alone.
 /// Once the manager was asked to go, the next program is managed.
 pub fn second(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let start = |said: &str| {
         let said = File::create(place.path(said)).unwrap();
         place.start(place.run(&RANDOM, &command(&SLEEPERS)).stderr(said))
@@ -89,7 +89,7 @@ pub fn second(given: &Given) {
 /// Two programs have a manager together. The process that started all that is killed: they are managed on,
 /// until the manager is asked to go.
 pub fn orphaned(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let jobs = place.path("jobs.toml");
     let job =
         |name: &str| format!("[[job]]\nname = '{name}'\ncommand = {:?}\n", command(&SLEEPERS));

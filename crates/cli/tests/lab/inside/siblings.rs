@@ -6,8 +6,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::given::Given;
-use crate::place::{Place, Program, TIMEOUT, wait_until};
 use crate::settings::tree;
+use crate::test_folder::{Program, TIMEOUT, TestFolder, wait_until};
 
 use super::workers::{WORKER, command};
 use super::{EVEN, INIT};
@@ -65,7 +65,7 @@ pub fn list(cpus: &[u32]) -> String {
 
 /// What holds while a manager rests between two quanta: it moves no thread meanwhile. None if
 /// it did anything, and where there is no manager.
-fn at_rest<T>(place: &Place, look: impl FnOnce() -> T) -> Option<T> {
+fn at_rest<T>(place: &TestFolder, look: impl FnOnce() -> T) -> Option<T> {
     let manager = place.manager()?;
     let switches = || {
         let status = fs::read_to_string(format!("/proc/{manager}/status")).ok()?;
@@ -96,7 +96,7 @@ pub fn fpu_hungry(given: &Given) {
 }
 
 fn balance(given: &Given, policy: &[&str]) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let half = given.smt() / 2;
     let count = given.cores.len() * half;
     let quantum = format!("{}ms", QUANTUM.as_millis());
@@ -159,7 +159,7 @@ impl Drop for LastOutput {
 }
 
 /// Starts a serial program together with a parallel one, under a policy.
-pub fn start_serial(place: &Place, policy: &str, stderr: Stdio) -> Program {
+pub fn start_serial(place: &TestFolder, policy: &str, stderr: Stdio) -> Program {
     let jobs = place.path("jobs.toml");
     let text = format!(
         "[[job]]\nname = 'parallel'\ncommand = {:?}\n[[job]]\nname = 'serial'\ncommand = {:?}\n",
@@ -195,6 +195,6 @@ pub fn serial_gets_a_core(given: &Given, program: &Program) {
 
 /// A serial program gets a whole core.
 pub fn serial(given: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     serial_gets_a_core(given, &start_serial(&place, "phases", Stdio::inherit()));
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::given::Given;
-use crate::place::wait_until;
+use crate::test_folder::wait_until;
 
 use super::memory::pages_by_node;
 use super::skip;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::given::Given;
-use crate::place::{Program, wait_until};
 use crate::settings::of_tree;
+use crate::test_folder::{Program, wait_until};
 
 use super::daemon::{Daemon, RANDOM};
 use super::siblings::{cpus, wait_until_seen, workers};

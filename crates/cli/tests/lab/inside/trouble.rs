@@ -11,8 +11,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 use serde_json::Value;
 
 use crate::given::Given;
-use crate::place::{Place, Program, is_alive, send, stderr, wait_until};
 use crate::settings::{changed, own, wait_for_change};
+use crate::test_folder::{Program, TestFolder, is_alive, send, stderr, wait_until};
 
 use super::cgroup::Group;
 use super::siblings::{cpus_of, workers};
@@ -36,7 +36,7 @@ fn wait_until_dealt_anew(program: &Program, times: u32) {
 }
 
 /// No thread is left as no user wanted it.
-fn ends_well(place: &Place, program: &Program) {
+fn ends_well(place: &TestFolder, program: &Program) {
     place.signal_manager(Signal::TERM);
     let mut left = changed(program.id(), &own());
     // A dead process that its parent has not reaped yet keeps what it had.
@@ -48,7 +48,7 @@ fn ends_well(place: &Place, program: &Program) {
 /// A program is frozen and thawed: managed on; frozen once more, its masks are restored
 /// all the same.
 pub fn frozen(_: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let group = Group::new("frozen", &[]);
     let program = place.start(&mut place.run(&RANDOM, &command(&["group", "all", "4", "sleeper"])));
     wait_for_change(program.id(), &own());
@@ -69,7 +69,7 @@ pub fn frozen(_: &Given) {
 
 /// The kernel kills one of several for want of memory: the others are managed on.
 pub fn out_of_memory(_: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let group = Group::new("memory", &["memory"]);
     let words = command(&["group", "all", "1", "sleeper", "sleeper", "eater"]);
     let program = place.start(&mut place.run(&RANDOM, &words));
@@ -88,7 +88,7 @@ pub fn out_of_memory(_: &Given) {
 
 /// The clock is set a day ahead, and two days back.
 pub fn clock_jumps(_: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut run = place.run(&RANDOM, &command(&["group", "all", "4", "sleeper"]));
     let program = place.start(&mut run);
     wait_for_change(program.id(), &own());
@@ -103,7 +103,7 @@ pub fn clock_jumps(_: &Given) {
 
 /// An ordinary user's program is placed as well.
 pub fn no_privilege(_: &Given) {
-    let place = Place::new();
+    let place = TestFolder::new();
     chown(place.path("."), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     let options = [&RANDOM[..], &["--report", "json"]].concat();
     let mut run = place.run(&options, &command(&["group", "all", "4", "sleeper"]));
