@@ -7,7 +7,7 @@
 //! co-scheduling on chip multiprocessors*, 2008).
 //!
 //! # Approach
-//! [`group`] works for any cost of groups and any width that is a power of two ([`group_by`] for costs
+//! [`group()`] works for any cost of groups and any width that is a power of two ([`group_by`] for costs
 //! that compute all parts of a union at once): threads are matched to pairs, pairs to groups of four,
 //! and so on (module `group`). [`perfect_matching`] is the exact part (module `perfect`).
 //!

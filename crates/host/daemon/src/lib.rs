@@ -7,7 +7,7 @@
 //!
 //! # Approach
 //! The architecture is that of Peternier et al. (WorkOver, section 4.2, Fig. 5): a daemon that
-//! monitors and schedules, and clients that enrol programs with it. [`serve`] runs the daemon in one
+//! monitors and schedules, and clients that enrol programs with it. [`serve()`] runs the daemon in one
 //! thread: the loop of [`symbiont_control`] sleeps in [`Hub`], which wakes for clients as well as
 //! for the end of a quantum, and [`Service`] carries out their requests between two steps.
 //! [`Client`] is the other side. Where no daemon runs, [`manage`] steps the same loop for a single run.

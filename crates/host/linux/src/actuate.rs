@@ -12,7 +12,7 @@
 //!     write to the journal what it had and what it is about to get, and act
 //!     is it still the same thread?          else: undo it on whichever thread it was
 //! ```
-//! At the end everything is restored; after a crash [`restore`] does so from the journal. A thread that only has
+//! At the end everything is restored; after a crash [`restore()`] does so from the journal. A thread that only has
 //! to be moved, not kept, is nudged: its mask is narrowed and widened again at once. Priorities are changed only
 //! where they can be restored, where one scheduling group holds all contenders, and where no `sched_ext`
 //! scheduler is loaded. Weights of autogroups and cgroups are never changed. `LIMITATIONS.md` lists the limits.

@@ -11,7 +11,7 @@
 //! pidfds of the *roots*, enrols them while they are held back, and says [`Manager::ready`].
 //! - [`exec_in_place`]: one program, and nothing to print afterwards. The calling process itself becomes the
 //!   program.
-//! - [`supervise`]: several programs, or a report afterwards. The calling process stays as the *supervisor*: it
+//! - [`supervise()`]: several programs, or a report afterwards. The calling process stays as the *supervisor*: it
 //!   passes on signals, stops and continues with its programs, and [`finish`] ends it as they ended.
 //!
 //! Both fork, so both must be called before the process has a second thread. If the manager fails, the program
@@ -103,7 +103,7 @@ impl Unmanaged {
     }
 }
 
-/// Why [`supervise`] started nothing at all.
+/// Why [`supervise()`] started nothing at all.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// There was no job to run.

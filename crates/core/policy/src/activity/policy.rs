@@ -20,7 +20,7 @@
 //! *Quantum*: the paper's sample. *Overlap*: super-sets that are active in both, each times the weight of its vector,
 //! over all vectors; a program without vectors overlaps with none. The paper leaves the weights open and names the
 //! intersection of L2 vectors as an example (Fig. 5). The default is ours: the L2's count alone, as where our
-//! experiments set out ([`OVERLAP`](super::OVERLAP)); [`Activity::OVERLAP`] sets others. A quantum of residence
+//! experiments set out ([`OVERLAP`]); [`Activity::OVERLAP`] sets others. A quantum of residence
 //! weighs [`Activity::RESIDENCE`].
 //!
 //! # Properties

@@ -6,7 +6,7 @@
 //! core has such a cache of its own. A program whose ready threads fit a domain stays in one; where
 //! it fits none, or the CPUs allowed to its threads leave none, it is left to the OS.
 //!
-//! Programs go where they add most to [`worth`], a rough measure of throughput: a thread that is alone
+//! Programs go where they add most to [`worth`](Domain::worth), a rough measure of throughput: a thread that is alone
 //! on a core counts with the core's capacity, one that shares a core with [`SHARED`] of it; of equally
 //! good domains the emptier one, or the one where the program runs already. Where caches are of unequal size, what a
 //! program loses by misses in each ([`super::caches`]) counts, too, and two programs may change places.

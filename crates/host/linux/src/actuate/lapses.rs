@@ -22,7 +22,7 @@
 //! of ours, from which their program may have counted its own.
 //!
 //! # Properties
-//! In `tests/actuate/acting.rs` and on the simulated kernel ([`super::event_machine`]):
+//! In `tests/actuate/acting.rs` and on the simulated kernel (`event_machine`):
 //! - A change is reported once, and stays (`a_change_from_outside_is_found_without_a_move`).
 //! - A mask that a nudged thread sets is known without a move (`a_pin_of_a_nudged_thread_is_known`).
 //! - What the kernel undid is reported as undone, once (`a_mask_that_was_widened_is_set_again_once`).

@@ -31,7 +31,7 @@
 //! - It is moved from where it runs (`a_nudge_is_made_from_where_the_thread_runs`); one that sleeps is never narrow
 //!   (`a_sleeping_thread_is_not_narrowed`).
 //! - After a crash in between nothing stays narrow, whatever else happens
-//!   (`any_order_of_events_is_undone`, in [`super::event_machine`]).
+//!   (`any_order_of_events_is_undone`, in `event_machine`).
 
 use std::time::Duration;
 

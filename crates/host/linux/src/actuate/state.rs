@@ -38,7 +38,7 @@ pub(super) struct State {
     pub journal: Journal,
     pub kernel: Box<dyn Kernel>,
     pub online: usize,
-    /// Read of late; [`Actuator::refresh`] forgets them.
+    /// Read of late; [`Actuator::refresh`](super::Actuator::refresh) forgets them.
     pub cpusets: BTreeMap<u32, Arc<CpuSet>>,
     pub groups: BTreeMap<u32, GroupKey>,
     /// The `sched_ext` scheduler that is loaded, as read of late.
