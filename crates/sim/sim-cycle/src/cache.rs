@@ -16,9 +16,11 @@
 //!   (`misses_by_set_are_those_of_a_plain_list`).
 //! - Causes name the thread that took the line (`a_miss_names_the_thread_that_took_the_line`).
 
-use std::collections::HashMap;
+mod lost;
 
 use symbiont_sim_fast::description::Cache as Described;
+
+use self::lost::Lost;
 
 /// No line.
 const EMPTY: u64 = u64::MAX;
@@ -55,33 +57,41 @@ pub struct Victim {
     pub dirty: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Way {
-    line: u64,
-    used: u64,
-    arrives: f64,
-    dirty: bool,
-}
-
-const NO_WAY: Way = Way { line: EMPTY, used: 0, arrives: 0.0, dirty: false };
-
 /// A cache.
 #[derive(Debug, Clone)]
 pub struct Cache {
     ways: usize,
     sets: u64,
+    /// One less than the sets, if they are a power of two.
+    mask: Option<u64>,
     shift: u32,
-    places: Vec<Way>,
+    /// The line in each place, a set's side by side: they are looked through at each access.
+    held: Vec<u64>,
+    /// When each place was used last.
+    used: Vec<u64>,
+    /// When the line in each place arrives.
+    arrives: Vec<f64>,
+    dirty: Vec<bool>,
     clock: u64,
-    /// The user that displaced a line.
-    lost: HashMap<u64, usize>,
+    /// The users that displaced lines; none where accesses are not counted.
+    lost: Option<Lost>,
+    users: usize,
     /// By user and set.
-    counts: Vec<Vec<SetCounts>>,
+    counts: Vec<SetCounts>,
 }
 
 /// The slot of a line in a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineSlot(usize);
+
+/// The answer of a look-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    line: u64,
+    set: usize,
+    /// Where the line lies, if it is there.
+    pub place: Option<LineSlot>,
+}
 
 impl Cache {
     /// An empty cache. What does not divide evenly is rounded: lines to a power of two,
@@ -96,23 +106,36 @@ impl Cache {
     /// A cache of so many lines of 2^`shift` bytes.
     #[must_use]
     pub fn with(lines: u64, ways: u64, shift: u32) -> Self {
+        Self { lost: Some(Lost::default()), ..Self::uncounted(lines, ways, shift) }
+    }
+
+    /// The same, but accesses are not counted.
+    #[must_use]
+    pub(crate) fn uncounted(lines: u64, ways: u64, shift: u32) -> Self {
         let ways = ways.clamp(1, lines.max(1));
         let sets = (lines / ways).max(1);
+        let places = (sets * ways) as usize;
         Self {
             ways: ways as usize,
             sets,
+            mask: sets.is_power_of_two().then_some(sets - 1),
             shift,
-            places: vec![NO_WAY; (sets * ways) as usize],
+            held: vec![EMPTY; places],
+            used: vec![0; places],
+            arrives: vec![0.0; places],
+            dirty: vec![false; places],
             clock: 0,
-            lost: HashMap::new(),
+            lost: None,
+            users: 0,
             counts: Vec::new(),
         }
     }
 
     /// A new user's number.
     pub fn add_user(&mut self) -> usize {
-        self.counts.push(vec![SetCounts::default(); self.sets as usize]);
-        self.counts.len() - 1
+        self.counts.resize(self.counts.len() + self.sets(), SetCounts::default());
+        self.users += 1;
+        self.users - 1
     }
 
     /// Its sets.
@@ -124,7 +147,7 @@ impl Cache {
     /// Its lines.
     #[must_use]
     pub fn lines(&self) -> usize {
-        self.places.len()
+        self.held.len()
     }
 
     /// log₂ of the bytes of a line.
@@ -136,47 +159,49 @@ impl Cache {
     /// What a user did, by set.
     #[must_use]
     pub fn counts(&self, user: usize) -> &[SetCounts] {
-        self.counts.get(user).map_or(&[], Vec::as_slice)
+        let sets = self.sets();
+        self.counts.get(user * sets..(user + 1) * sets).unwrap_or_default()
     }
 
     #[inline]
     fn set(&self, line: u64) -> usize {
-        let sets = self.sets;
-        (if sets.is_power_of_two() { line & (sets - 1) } else { line % sets }) as usize
+        (if let Some(mask) = self.mask { line & mask } else { line % self.sets }) as usize
     }
 
-    /// Where the line of an address lies, if it is there. Changes nothing.
+    /// Looks for the line of an address. Changes nothing.
     #[inline]
     #[must_use]
-    pub fn find(&self, address: u64) -> Option<LineSlot> {
+    pub fn find(&self, address: u64) -> Found {
         let line = address >> self.shift;
-        let start = self.set(line) * self.ways;
-        let found = self.places[start..start + self.ways].iter().position(|way| way.line == line);
-        found.map(|way| LineSlot(start + way))
+        let set = self.set(line);
+        let start = set * self.ways;
+        let held = &self.held[start..start + self.ways];
+        let place = held.iter().position(|held| *held == line).map(|way| LineSlot(start + way));
+        Found { line, set, place }
     }
 
     /// Uses a line that was found; returns when it has arrived.
     #[inline]
     pub fn touch(&mut self, place: LineSlot, writes: bool) -> f64 {
         self.clock += 1;
-        let way = &mut self.places[place.0];
-        way.used = self.clock;
-        way.dirty |= writes;
-        way.arrives
+        self.used[place.0] = self.clock;
+        if writes {
+            self.dirty[place.0] = true;
+        }
+        self.arrives[place.0]
     }
 
     /// Counts a user's access. Only demand is counted.
     #[inline]
-    pub fn count(&mut self, user: usize, address: u64, hit: bool) {
-        let line = address >> self.shift;
-        let set = self.set(line);
-        let counts = &mut self.counts[user][set];
+    pub fn count(&mut self, user: usize, found: &Found) {
+        let at = user * self.sets() + found.set;
+        let counts = &mut self.counts[at];
         counts.accesses += 1;
-        if !hit {
+        if found.place.is_none() {
             counts.misses += 1;
-            match self.lost.get(&line) {
-                Some(by) if *by == user => counts.own += 1,
-                Some(_) => counts.inter_thread += 1,
+            match self.lost.as_ref().and_then(|lost| lost.is_by(found.line, user)) {
+                Some(true) => counts.own += 1,
+                Some(false) => counts.inter_thread += 1,
                 None => {}
             }
         }
@@ -193,24 +218,29 @@ impl Cache {
         self.clock += 1;
         let line = address >> self.shift;
         let start = self.set(line) * self.ways;
-        let set = &mut self.places[start..start + self.ways];
-        let way = set.iter_mut().min_by_key(|way| way.used)?;
-        let old = std::mem::replace(way, Way { line, used: self.clock, arrives, dirty });
-        self.lost.remove(&line);
-        if old.line == EMPTY {
-            return None;
+        let used = self.used[start..start + self.ways].iter().enumerate();
+        let (way, _) = used.min_by_key(|(_, used)| **used)?;
+        let at = start + way;
+        self.used[at] = self.clock;
+        let old = std::mem::replace(&mut self.held[at], line);
+        let was_dirty = std::mem::replace(&mut self.dirty[at], dirty);
+        self.arrives[at] = arrives;
+        if let Some(lost) = &mut self.lost {
+            lost.back(line);
+            if old != EMPTY {
+                lost.displaced(old, user);
+            }
         }
-        self.lost.insert(old.line, user);
-        Some(Victim { address: old.line << self.shift, dirty: old.dirty })
+        (old != EMPTY).then(|| Victim { address: old << self.shift, dirty: was_dirty })
     }
 
     /// Marks the line of an address as written, if it is there.
     pub fn write_back(&mut self, address: u64) -> bool {
-        let found = self.find(address);
-        if let Some(place) = found {
-            self.places[place.0].dirty = true;
+        let place = self.find(address).place;
+        if let Some(place) = place {
+            self.dirty[place.0] = true;
         }
-        found.is_some()
+        place.is_some()
     }
 }
 
@@ -242,8 +272,8 @@ mod tests {
 
     fn access(cache: &mut Cache, user: usize, address: u64) {
         let found = cache.find(address);
-        cache.count(user, address, found.is_some());
-        match found {
+        cache.count(user, &found);
+        match found.place {
             Some(place) => {
                 cache.touch(place, false);
             }

@@ -163,26 +163,23 @@ impl Levels {
         writes: bool,
         may_miss: bool,
     ) -> Option<MemoryResponse> {
-        let path = self.paths[user];
+        let path = &self.paths[user];
         let l1d = &mut self.caches[path.l1d.cache];
         let found = l1d.find(address);
-        if found.is_none() && !may_miss {
+        if found.place.is_none() && !may_miss {
             return None;
         }
-        l1d.count(path.l1d.user, address, found.is_some());
-        let arrived = found.map(|place| l1d.touch(place, writes));
-        let translation = self.translate(path.data_tlb, &path, page).unwrap_or(0.0);
+        l1d.count(path.l1d.user, &found);
+        let arrived = found.place.map(|place| l1d.touch(place, writes));
+        let translation = translate(&mut self.caches, path, path.data_tlb, page).unwrap_or(0.0);
         let translated = translation > 0.0;
         let soonest = ns + path.latency[0] + translation;
         if let Some(arrived) = arrived {
             let level = path.pending(arrived, ns, soonest, CacheLevel::L1);
-            return Some(MemoryResponse {
-                ns: soonest.max(arrived),
-                level,
-                missed: false,
-                translated,
-            });
+            let ns = soonest.max(arrived);
+            return Some(MemoryResponse { ns, level, missed: false, translated });
         }
+        let path = *path;
         let what = if writes { For::Store } else { For::Load };
         if what == For::Load {
             self.traffic[user].l1d_misses += 1;
@@ -204,13 +201,14 @@ impl Levels {
 
     /// A fetch of an instruction line at `ns`: when it can go on.
     pub fn code(&mut self, user: usize, ns: f64, address: u64, page: u64) -> f64 {
-        let path = self.paths[user];
+        let path = &self.paths[user];
         let address = address.wrapping_add(path.code_moved);
         let l1i = &mut self.caches[path.l1i.cache];
         let found = l1i.find(address);
-        l1i.count(path.l1i.user, address, found.is_some());
-        let arrived = found.map(|place| l1i.touch(place, false));
-        let translation = self.translate(path.code_tlb, &path, page);
+        l1i.count(path.l1i.user, &found);
+        let arrived = found.place.map(|place| l1i.touch(place, false));
+        let l1i = path.l1i;
+        let translation = translate(&mut self.caches, path, path.code_tlb, page);
         self.traffic[user].itlb_misses += u64::from(translation.is_some());
         let start = ns + translation.unwrap_or(0.0);
         if let Some(arrived) = arrived {
@@ -218,35 +216,9 @@ impl Levels {
         }
         self.traffic[user].l1i_misses += 1;
         let (arrives, _) = self.below(user, start, address, For::Code);
-        let victim = self.caches[path.l1i.cache].insert(path.l1i.user, address, arrives, false);
+        let victim = self.caches[l1i.cache].insert(l1i.user, address, arrives, false);
         debug_assert!(victim.is_none_or(|victim| !victim.dirty), "code is not written");
         arrives
-    }
-
-    /// Nanoseconds that translation adds; none if the first level knows the page.
-    fn translate(&mut self, first: Share, path: &Path, page: u64) -> Option<f64> {
-        if self.look_up(first, page) {
-            return None;
-        }
-        match path.second_tlb {
-            Some(second) if self.look_up(second, page) => Some(path.second_tlb_latency),
-            _ => Some(path.walk_latency),
-        }
-    }
-
-    /// Looks a page up and inserts it; was it there?
-    fn look_up(&mut self, share: Share, address: u64) -> bool {
-        let cache = &mut self.caches[share.cache];
-        match cache.find(address) {
-            Some(place) => {
-                cache.touch(place, false);
-                true
-            }
-            None => {
-                cache.insert(share.user, address, 0.0, false);
-                false
-            }
-        }
     }
 
     /// What lies below the L1: when a line arrives, and from where.
@@ -254,8 +226,8 @@ impl Levels {
         let path = self.paths[user];
         let l2 = &mut self.caches[path.l2.cache];
         let found = l2.find(address);
-        l2.count(path.l2.user, address, found.is_some());
-        if let Some(place) = found {
+        l2.count(path.l2.user, &found);
+        if let Some(place) = found.place {
             let arrived = l2.touch(place, false);
             let soonest = ns + path.latency[1];
             return (soonest.max(arrived), path.pending(arrived, ns, soonest, CacheLevel::L2));
@@ -281,9 +253,9 @@ impl Levels {
             let l3 = &mut self.caches[share.cache];
             let found = l3.find(address);
             if what.is_some() {
-                l3.count(share.user, address, found.is_some());
+                l3.count(share.user, &found);
             }
-            if let Some(place) = found {
+            if let Some(place) = found.place {
                 let arrived = l3.touch(place, false);
                 let soonest = ns + path.latency[2];
                 return (soonest.max(arrived), path.pending(arrived, ns, soonest, CacheLevel::L3));
@@ -342,7 +314,7 @@ impl Levels {
         let shift = self.caches[path.l2.cache].shift();
         for line in self.prefetchers[path.prefetcher].saw(address >> shift) {
             let address = line << shift;
-            if self.caches[path.l2.cache].find(address).is_some() {
+            if self.caches[path.l2.cache].find(address).place.is_some() {
                 continue;
             }
             let (arrives, _) = self.beyond_l2(user, ns, address, None);
@@ -387,25 +359,11 @@ impl Levels {
     }
 
     fn warm_page(&mut self, first: Share, path: &Path, page: u64) {
-        if !self.look_up(first, page) {
-            if let Some(second) = path.second_tlb {
-                self.look_up(second, page);
-            }
-        }
+        translate(&mut self.caches, path, first, page);
     }
 
     fn warm_line(&mut self, share: Share, address: u64, writes: bool) -> bool {
-        let cache = &mut self.caches[share.cache];
-        match cache.find(address) {
-            Some(place) => {
-                cache.touch(place, writes);
-                true
-            }
-            None => {
-                cache.insert(share.user, address, 0.0, writes);
-                false
-            }
-        }
+        look_up(&mut self.caches, share, address, writes)
     }
 
     /// What a user asked for so far.
@@ -437,5 +395,33 @@ impl Levels {
     /// log₂ of the bytes of a user's instruction lines.
     pub(crate) fn code_shift(&self, user: usize) -> u32 {
         self.caches[self.paths[user].l1i.cache].shift()
+    }
+}
+
+/// Nanoseconds that translation adds; none if the first level knows the page.
+#[inline]
+fn translate(caches: &mut [Cache], path: &Path, first: Share, page: u64) -> Option<f64> {
+    if look_up(caches, first, page, false) {
+        return None;
+    }
+    match path.second_tlb {
+        Some(second) if look_up(caches, second, page, false) => Some(path.second_tlb_latency),
+        _ => Some(path.walk_latency),
+    }
+}
+
+/// Uses a line or page outside of time and puts it in; was it there?
+#[inline]
+fn look_up(caches: &mut [Cache], share: Share, address: u64, writes: bool) -> bool {
+    let cache = &mut caches[share.cache];
+    match cache.find(address).place {
+        Some(place) => {
+            cache.touch(place, writes);
+            true
+        }
+        None => {
+            cache.insert(share.user, address, 0.0, writes);
+            false
+        }
     }
 }

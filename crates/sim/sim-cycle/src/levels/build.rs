@@ -76,7 +76,7 @@ impl Builder {
 
     fn tlb(&mut self, level: u8, entries: TlbEntries, place: &UserPlace<'_>) -> Share {
         let shift = place.core_type.tlb.page.max(1).ilog2().saturating_sub(PAGE);
-        let make = || Cache::with(entries.entries.max(1).into(), TLB_WAYS, shift);
+        let make = || Cache::uncounted(entries.entries.max(1).into(), TLB_WAYS, shift);
         self.share(level, entries.scope, place, make)
     }
 }
