@@ -15,9 +15,12 @@
 //! chance: after more instructions than are simulated here, in which one of two equal threads would stay
 //! without. So the filter is a large one: four lines for each stream.
 //!
+//! Most lines that miss are near none of those that are kept, so how many of these lie in each neighbourhood is
+//! counted: only where there are any are they searched.
+//!
 //! # Properties
 //! `a_stream_is_followed_from_its_second_line`, `scattered_lines_are_left_alone`,
-//! `scattered_lines_displace_no_stream`.
+//! `scattered_lines_displace_no_stream`, `neighbours_are_found_across_borders`.
 
 use std::collections::VecDeque;
 
@@ -47,12 +50,50 @@ impl TrackedStream {
     }
 }
 
+/// Counters of neighbourhoods, and log₂ of the lines of each.
+const COUNTERS: usize = 1 << 10;
+const NEIGHBOURHOOD: u32 = 2;
+/// How far a line may be from one that it goes with.
+const NEAR: u64 = 2;
+
+/// How many lines are kept in each neighbourhood.
+#[derive(Debug, Clone)]
+struct Neighbourhoods {
+    kept: Vec<u32>,
+}
+
+impl Neighbourhoods {
+    fn new() -> Self {
+        Self { kept: vec![0; COUNTERS] }
+    }
+
+    fn of(line: u64) -> usize {
+        (line >> NEIGHBOURHOOD) as usize % COUNTERS
+    }
+
+    fn add(&mut self, line: u64) {
+        self.kept[Self::of(line)] += 1;
+    }
+
+    fn remove(&mut self, line: u64) {
+        self.kept[Self::of(line)] -= 1;
+    }
+
+    /// Might a line be kept that is near this one?
+    fn may_hold_near(&self, line: u64) -> bool {
+        let kept = |line: u64| self.kept[Self::of(line)];
+        kept(line.wrapping_sub(NEAR)) + kept(line.wrapping_add(NEAR)) > 0
+    }
+}
+
 /// The prefetcher of a core.
 #[derive(Debug, Clone)]
 pub struct Prefetcher {
     /// Lines seen last that belong to no stream, the oldest first.
     scattered: VecDeque<u64>,
     streams: Vec<TrackedStream>,
+    /// Of the scattered lines, and of those that streams saw last.
+    near: Neighbourhoods,
     most: usize,
     ahead: u64,
     clock: u64,
@@ -66,6 +107,7 @@ impl Prefetcher {
         Self {
             scattered: VecDeque::with_capacity(FILTER * most),
             streams: Vec::with_capacity(most),
+            near: Neighbourhoods::new(),
             most,
             ahead: ahead.into(),
             clock: 0,
@@ -80,6 +122,10 @@ impl Prefetcher {
 
     fn follow(&mut self, line: u64) -> (u64, i64, u64) {
         self.clock += 1;
+        if !self.near.may_hold_near(line) {
+            self.scatter(line);
+            return (0, 1, 0);
+        }
         let known = self.streams.iter().position(|stream| stream.goes_on_with(line));
         let Some(at) = known.or_else(|| self.begin(line)) else { return (0, 1, 0) };
         let stream = &mut self.streams[at];
@@ -87,6 +133,8 @@ impl Prefetcher {
         if stream.last == line {
             return (0, 1, 0);
         }
+        self.near.remove(stream.last);
+        self.near.add(line);
         stream.last = line;
         let step = stream.step;
         // Where it had asked less far than it is now, it goes on from here.
@@ -99,16 +147,14 @@ impl Prefetcher {
     /// The line makes a stream with one that was seen, or is kept because another may.
     fn begin(&mut self, line: u64) -> Option<usize> {
         let Some(at) = self.scattered.iter().position(|seen| seen.abs_diff(line) <= 1) else {
-            if self.scattered.len() == FILTER * self.most {
-                self.scattered.pop_front();
-            }
-            self.scattered.push_back(line);
+            self.scatter(line);
             return None;
         };
         let last = self.scattered[at];
         if last == line {
             return None;
         }
+        // From now on it is what a stream saw last, so its neighbourhood keeps it.
         self.scattered.remove(at);
         let step = line.wrapping_sub(last) as i64;
         let new = TrackedStream { last, asked: last, step, used: self.clock };
@@ -117,8 +163,20 @@ impl Prefetcher {
             return Some(self.streams.len() - 1);
         }
         let oldest = (0..self.streams.len()).min_by_key(|&at| self.streams[at].used)?;
-        self.streams[oldest] = new;
+        let old = std::mem::replace(&mut self.streams[oldest], new);
+        self.near.remove(old.last);
         Some(oldest)
+    }
+
+    /// Keeps a line because another may make a stream with it.
+    fn scatter(&mut self, line: u64) {
+        if self.scattered.len() == FILTER * self.most {
+            if let Some(oldest) = self.scattered.pop_front() {
+                self.near.remove(oldest);
+            }
+        }
+        self.scattered.push_back(line);
+        self.near.add(line);
     }
 }
 
@@ -141,6 +199,24 @@ mod tests {
         assert!(saw(&mut down, 10).is_empty());
         assert_eq!(saw(&mut down, 9), [8, 7]);
         assert_eq!(saw(&mut down, 8), [6]);
+    }
+
+    /// Wherever a pair of lines lies, and whatever else is kept.
+    #[test]
+    fn neighbours_are_found_across_borders() {
+        for first in 1000..1020 {
+            let mut up = Prefetcher::new(8, 2);
+            for line in (0..31).map(|other| 5000 + 7 * other) {
+                assert!(saw(&mut up, line).is_empty());
+            }
+            assert!(saw(&mut up, first).is_empty());
+            assert_eq!(saw(&mut up, first + 1), [first + 2, first + 3]);
+            // One is skipped.
+            assert_eq!(saw(&mut up, first + 3), [first + 4, first + 5]);
+            let mut down = Prefetcher::new(8, 2);
+            assert!(saw(&mut down, first).is_empty());
+            assert_eq!(saw(&mut down, first - 1), [first - 2, first - 3]);
+        }
     }
 
     #[test]
