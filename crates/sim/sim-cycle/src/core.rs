@@ -49,8 +49,10 @@ use symbiont_profile::OpClass;
 use symbiont_sim_fast::description::{CoreType, Structure};
 
 use self::fetch::Front;
+use self::thread::NEVER;
 pub(crate) use self::thread::{Thread, Work};
 use crate::levels::Levels;
+use crate::op::Op;
 use crate::pool::Pool;
 use crate::ports::Ports;
 use crate::predictor::Predictor;
@@ -80,9 +82,18 @@ struct Pools {
 impl Pools {
     /// The issue queue of a class.
     #[inline]
-    fn queue(&mut self, vector: bool) -> &mut Pool {
+    fn queue(&self, class: OpClass) -> &Pool {
+        match &self.fp_iq {
+            Some(queue) if Op::is_vector(class) => queue,
+            _ => &self.iq,
+        }
+    }
+
+    /// The same, to take entries or give them back.
+    #[inline]
+    fn queue_mut(&mut self, class: OpClass) -> &mut Pool {
         match &mut self.fp_iq {
-            Some(queue) if vector => queue,
+            Some(queue) if Op::is_vector(class) => queue,
             _ => &mut self.iq,
         }
     }
@@ -118,11 +129,12 @@ pub struct Core<'s> {
     wheel: Wheel<ReadyOp>,
     /// Ready, the oldest first.
     ready: Vec<ReadyOp>,
-    came: Vec<ReadyOp>,
     /// Ready, but without a miss register.
     starved: Vec<ReadyOp>,
     /// Misses in flight: until when, whose.
     misses: Vec<(u64, u32)>,
+    /// When the first of them ends; [`NEVER`] without any.
+    arrival: u64,
     age: u64,
     moved: bool,
 }
@@ -164,8 +176,8 @@ impl<'s> Core<'s> {
             others: branches.map_or(fetch, |branches| (fetch - branches).max(1)),
         };
         let width = core_type.dispatch.max(1);
-        let buffer = (BUFFER * width / mode).max(8).max(2 * fetch) as usize;
-        let most = (pools.rob.most() * group) as usize;
+        let buffer = (BUFFER * width / mode).max(8).max(2 * fetch);
+        let most = pools.rob.most() * group;
         let thread = |work| Thread::new(work, most, buffer);
         Self {
             now: 0,
@@ -194,9 +206,9 @@ impl<'s> Core<'s> {
             ),
             wheel: Wheel::default(),
             ready: Vec::new(),
-            came: Vec::new(),
             starved: Vec::new(),
             misses: Vec::new(),
+            arrival: NEVER,
             age: 0,
             moved: false,
         }
@@ -252,8 +264,6 @@ impl<'s> Core<'s> {
     pub(crate) fn step(&mut self, levels: &mut Levels, until: u64, skip: bool) -> bool {
         self.moved = false;
         self.first = (self.now % self.threads.len() as u64) as usize;
-        self.squash();
-        self.drain();
         self.retire();
         self.issue(levels);
         self.dispatch();
@@ -281,7 +291,7 @@ impl<'s> Core<'s> {
             at(cycle);
         }
         if !self.starved.is_empty() {
-            self.misses.iter().for_each(|(until, _)| at(*until));
+            at(self.arrival);
         }
         for thread in &self.threads {
             thread.next(&mut at);
@@ -305,11 +315,5 @@ impl<'s> Core<'s> {
 
     fn to_ns(&self, cycle: u64) -> f64 {
         cycle as f64 * self.period
-    }
-
-    /// The first cycle that begins at or after `ns`.
-    fn to_cycle(&self, ns: f64) -> u64 {
-        // Far less than a cycle is a matter of rounding.
-        (ns * self.per_ns - 1e-5).ceil().max(0.0) as u64
     }
 }

@@ -5,18 +5,28 @@
 
 use symbiont_sim_fast::description::{SmtRule, Structure};
 
+/// A thread's part of a structure.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// Entries that it holds, and the most that it may hold.
+    held: u32,
+    most: u32,
+    /// Its part if its group were as large as the core is set up for.
+    even: u32,
+    /// The group in which it competes.
+    group: u32,
+}
+
 /// The entries of a structure, and how many each thread holds.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    /// Held by each thread, and the most that it may hold.
-    threads: Vec<(u32, u32)>,
-    /// The group in which each thread competes.
-    group_of: Vec<usize>,
+    threads: Vec<Part>,
     /// Held in each group, and the most.
-    groups: Vec<(u32, u32)>,
-    /// The part of each thread if its group were as large as the core is set up for.
-    even: Vec<u32>,
+    groups: [(u32, u32); GROUPS],
 }
+
+/// Groups in which threads compete; there are two where a structure is halved.
+const GROUPS: usize = 2;
 
 impl Pool {
     /// A structure on a core that is set up for `mode` threads, of which the first
@@ -25,49 +35,43 @@ impl Pool {
     pub fn new(structure: Structure, threads: usize, mode: u32) -> Self {
         let (entries, mode) = (structure.entries.max(1), mode.max(threads as u32).max(1));
         let even = (entries / mode).max(1);
-        let alone = |most| (vec![most; threads], (0..threads).collect(), vec![most; threads]);
-        let (most, group_of, groups) = match structure.smt {
-            SmtRule::Private => alone(entries),
-            SmtRule::Partitioned => alone(even),
-            SmtRule::Shared => (vec![entries; threads], vec![0; threads], vec![entries]),
+        // The most that a thread may hold, its even part, and the most of a group.
+        let (most, even, of_group) = match structure.smt {
+            SmtRule::Private => (entries, entries, u32::MAX),
+            SmtRule::Partitioned => (even, even, u32::MAX),
+            SmtRule::Shared => (entries, even, entries),
             SmtRule::Capped(share) if mode > 1 => {
                 // A cast from a float saturates.
                 let most = (f64::from(entries) * share) as u32;
-                (vec![most.clamp(even, entries); threads], vec![0; threads], vec![entries])
+                (most.clamp(even, entries), even, entries)
             }
             SmtRule::Halved if mode > 1 => {
                 let half = (entries / 2).max(1);
-                (vec![half; threads], (0..threads).map(|t| t % 2).collect(), vec![half; 2])
+                (half, even, half)
             }
-            SmtRule::Capped(_) | SmtRule::Halved => alone(entries),
+            SmtRule::Capped(_) | SmtRule::Halved => (entries, even, u32::MAX),
         };
-        let group_of: Vec<usize> = group_of;
-        let even = match structure.smt {
-            SmtRule::Shared | SmtRule::Capped(_) | SmtRule::Halved => even,
-            SmtRule::Private | SmtRule::Partitioned => u32::MAX,
+        let halved = structure.smt == SmtRule::Halved;
+        let part = |thread: usize| {
+            let group = if halved { thread % GROUPS } else { 0 };
+            Part { held: 0, most, even: even.min(most), group: group as u32 }
         };
-        let even = most.iter().map(|most| even.min(*most)).collect();
-        Self {
-            even,
-            threads: most.into_iter().map(|most| (0, most)).collect(),
-            group_of,
-            groups: groups.into_iter().map(|most: u32| (0, most)).collect(),
-        }
+        Self { threads: (0..threads).map(part).collect(), groups: [(0, of_group); GROUPS] }
     }
 
     /// Most that one thread may hold.
     #[must_use]
     pub fn most(&self) -> u32 {
-        self.threads.iter().map(|(_, most)| *most).max().unwrap_or(0)
+        self.threads.iter().map(|part| part.most).max().unwrap_or(0)
     }
 
     /// Is there an entry for the thread?
     #[inline]
     #[must_use]
     pub fn has_room(&self, thread: usize) -> bool {
-        let (held, most) = self.threads[thread];
-        let (group_held, group_most) = self.groups[self.group_of[thread]];
-        held < most && group_held < group_most
+        let part = &self.threads[thread];
+        let (held, most) = self.groups[part.group as usize % GROUPS];
+        part.held < part.most && held < most
     }
 
     /// Is there an entry for a thread that holds back: that takes no more than an even part of what
@@ -75,28 +79,37 @@ impl Pool {
     #[inline]
     #[must_use]
     pub fn has_even_room(&self, thread: usize) -> bool {
-        self.threads[thread].0 < self.even[thread] && self.has_room(thread)
+        let part = &self.threads[thread];
+        part.held < part.even && self.has_room(thread)
     }
 
     /// The thread takes an entry.
     #[inline]
     pub fn take(&mut self, thread: usize) {
-        self.threads[thread].0 += 1;
-        self.groups[self.group_of[thread]].0 += 1;
+        let part = &mut self.threads[thread];
+        part.held += 1;
+        self.groups[part.group as usize % GROUPS].0 += 1;
     }
 
     /// The thread gives an entry back.
     #[inline]
     pub fn give(&mut self, thread: usize) {
-        self.threads[thread].0 -= 1;
-        self.groups[self.group_of[thread]].0 -= 1;
+        self.give_many(thread, 1);
+    }
+
+    /// The thread gives so many entries back.
+    #[inline]
+    pub fn give_many(&mut self, thread: usize, count: u32) {
+        let part = &mut self.threads[thread];
+        part.held -= count;
+        self.groups[part.group as usize % GROUPS].0 -= count;
     }
 
     /// Entries that the thread holds.
     #[inline]
     #[must_use]
     pub fn held(&self, thread: usize) -> u32 {
-        self.threads[thread].0
+        self.threads[thread].held
     }
 }
 

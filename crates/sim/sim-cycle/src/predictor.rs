@@ -88,10 +88,18 @@ impl Predictor {
     }
 
     /// A thread's branch at `pc` does what it does: was it mispredicted?
+    #[inline]
     pub fn wrong(&mut self, thread: usize, pc: u64, branch: Branch) -> bool {
+        match branch {
+            Branch::Foreseen => false,
+            Branch::Given { wrong } => wrong,
+            branch => self.predicts_wrong(thread, pc, branch),
+        }
+    }
+
+    fn predicts_wrong(&mut self, thread: usize, pc: u64, branch: Branch) -> bool {
         let wrong = match branch {
-            Branch::Foreseen => return false,
-            Branch::Given { wrong } => return wrong,
+            Branch::Foreseen | Branch::Given { .. } => return false,
             Branch::Conditional { taken } => self.direction(thread, pc, taken),
             Branch::Indirect { target } => self.target(thread, pc, target),
             Branch::Call { after } => {

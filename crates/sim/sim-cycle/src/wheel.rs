@@ -1,27 +1,40 @@
 //! What becomes ready when: a calendar of cycles.
 //!
 //! # Approach
-//! A ring of buckets, one for each of the next cycles; what lies further ahead waits
-//! in the last bucket and is put in again. Buckets keep their room, so that nothing is
-//! allocated once it runs. A bit for each bucket finds the next one that is not empty.
+//! A ring of lists, one for each of the next cycles; what lies further ahead waits in the last list and is
+//! put in again. Items lie in one vector, and free places are taken again, the last one first, so that few lines of
+//! the host's caches hold all. A bit for each list finds the next one that is not empty.
 
-const BUCKETS: usize = 1 << 11;
+const LISTS: usize = 1 << 8;
+
+/// The end of a list.
+const END: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct Entry<T> {
+    cycle: u64,
+    item: T,
+    next: u32,
+}
 
 /// A calendar of items.
 #[derive(Debug, Clone)]
 pub struct Wheel<T> {
-    buckets: Vec<Vec<(u64, T)>>,
-    occupied: [u64; BUCKETS / 64],
+    /// The first entry of each list.
+    lists: [u32; LISTS],
+    occupied: [u64; LISTS / 64],
     /// The first cycle that was not taken yet.
     now: u64,
-    spare: Vec<(u64, T)>,
+    entries: Vec<Entry<T>>,
+    /// The first free entry.
+    free: u32,
 }
 
-impl<T: Copy> Default for Wheel<T> {
+impl<T> Default for Wheel<T> {
     /// An empty one, at cycle 0.
     fn default() -> Self {
-        let buckets = std::iter::repeat_with(Vec::new).take(BUCKETS).collect();
-        Self { buckets, occupied: [0; BUCKETS / 64], now: 0, spare: Vec::new() }
+        let (lists, occupied) = ([END; LISTS], [0; LISTS / 64]);
+        Self { lists, occupied, now: 0, entries: Vec::new(), free: END }
     }
 }
 
@@ -29,33 +42,56 @@ impl<T: Copy> Wheel<T> {
     /// Puts in an item that is due at `cycle`, or now if that is over.
     #[inline]
     pub fn put(&mut self, cycle: u64, item: T) {
-        let at = cycle.clamp(self.now, self.now + BUCKETS as u64 - 1) as usize % BUCKETS;
-        self.buckets[at].push((cycle, item));
-        self.occupied[at / 64] |= 1 << (at % 64);
+        let at = self.list(cycle);
+        let entry = Entry { cycle, item, next: self.lists[at] };
+        if let Some(free) = self.entries.get_mut(self.free as usize) {
+            self.lists[at] = self.free;
+            self.free = free.next;
+            *free = entry;
+        } else {
+            self.lists[at] = self.entries.len() as u32;
+            self.entries.push(entry);
+        }
     }
 
-    /// Hands over what is due at `cycle`; every cycle in which something is due must be
+    /// The list of a cycle, which has an entry from now on.
+    #[inline]
+    fn list(&mut self, cycle: u64) -> usize {
+        let at = cycle.clamp(self.now, self.now + LISTS as u64 - 1) as usize % LISTS;
+        self.occupied[at / 64] |= 1 << (at % 64);
+        at
+    }
+
+    /// Hands over what is due at `cycle`, in any order; every cycle in which something is due must be
     /// asked for, in order.
     #[inline]
     pub fn take(&mut self, cycle: u64, mut due: impl FnMut(T)) {
         self.now = cycle + 1;
-        let at = cycle as usize % BUCKETS;
+        let at = cycle as usize % LISTS;
         if self.occupied[at / 64] >> (at % 64) & 1 == 0 {
             return;
         }
         self.occupied[at / 64] &= !(1 << (at % 64));
-        let mut items = std::mem::take(&mut self.spare);
-        std::mem::swap(&mut items, &mut self.buckets[at]);
-        for (when, item) in items.drain(..) {
-            if when <= cycle { due(item) } else { self.put(when, item) }
+        let mut next = std::mem::replace(&mut self.lists[at], END);
+        while let Some(&Entry { cycle: when, item, next: behind }) = self.entries.get(next as usize)
+        {
+            let list = if when <= cycle {
+                due(item);
+                &mut self.free
+            } else {
+                let at = self.list(when);
+                &mut self.lists[at]
+            };
+            let before = std::mem::replace(list, next);
+            self.entries[next as usize].next = before;
+            next = behind;
         }
-        self.spare = items;
     }
 
     /// The first cycle after the one taken last in which something is to be taken.
     #[must_use]
     pub fn next(&self) -> Option<u64> {
-        let start = self.now as usize % BUCKETS;
+        let start = self.now as usize % LISTS;
         let words = self.occupied.len();
         for step in 0..=words {
             let word = (start / 64 + step) % words;
@@ -67,7 +103,7 @@ impl<T: Copy> Wheel<T> {
             }
             if bits != 0 {
                 let at = word * 64 + bits.trailing_zeros() as usize;
-                return Some(self.now + ((at + BUCKETS - start) % BUCKETS) as u64);
+                return Some(self.now + ((at + LISTS - start) % LISTS) as u64);
             }
         }
         None

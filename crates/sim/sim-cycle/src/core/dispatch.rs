@@ -3,8 +3,8 @@
 use symbiont_profile::OpClass;
 use symbiont_sim_fast::activity::Cycle;
 
-use super::thread::{Bytes, FetchedOp, Full, InFlight, LINKS, NEVER, NONE, SOURCES, StoreEntry};
-use super::{Core, ReadyOp};
+use super::thread::{Bytes, Full, InFlight, LINKS, NEVER, NONE, StoreEntry, Thread};
+use super::{Core, Pools, ReadyOp};
 use crate::op::Op;
 use crate::pool::Pool;
 
@@ -20,30 +20,41 @@ fn cause(class: OpClass) -> Cycle {
 
 impl Core<'_> {
     pub(super) fn dispatch(&mut self) {
-        let count = self.threads.len();
         let mut left = [self.width; 2];
-        for step in 0..count {
+        for step in 0..self.threads.len() {
             let (thread, half) = self.in_turn(step);
-            self.threads[thread].full = None;
             let left = &mut left[half];
             let before = *left;
             let back = self.holds_back(thread);
-            while *left > 0 {
-                let Some(&fetched) = self.threads[thread].buffer.front() else { break };
-                if let Some(full) = self.is_full(thread, &fetched, back) {
-                    self.threads[thread].full = Some(full);
-                    break;
-                }
-                self.enter(thread, &fetched);
-                *left -= 1;
-            }
+            self.dispatch_thread(thread, left, back);
             self.threads[thread].dispatched = before - *left;
-            if self.threads[thread].buffer.is_empty()
-                && self.dispatch_wrong_path(thread, left, back)
-            {
+            let is_empty = self.threads[thread].fetched == self.threads[thread].tail;
+            if is_empty && self.dispatch_wrong_path(thread, left, back) {
                 self.threads[thread].full = Some(Full::Other);
             }
             self.moved |= *left < before;
+        }
+    }
+
+    /// Dispatches what a thread has fetched, in the slots that are left. `back`: does it hold back?
+    #[inline]
+    fn dispatch_thread(&mut self, thread: usize, left: &mut u32, back: bool) {
+        let own = &mut self.threads[thread];
+        own.full = None;
+        while *left > 0 && own.tail < own.fetched {
+            let number = own.tail;
+            let &InFlight { class, opens, .. } = own.slot(number);
+            own.full = self.pools.full(thread, class, opens, back);
+            if own.full.is_some() {
+                break;
+            }
+            self.pools.enter(thread, class, opens);
+            if let Some(ready) = own.dispatch_next(self.now, self.age, self.renames) {
+                let item = ReadyOp { age: self.age, number, thread: thread as u32, class };
+                self.wheel.put(ready, item);
+            }
+            self.age += 1;
+            *left -= 1;
         }
     }
 
@@ -53,87 +64,89 @@ impl Core<'_> {
         self.threads[thread].far_until > self.now
             && self.threads.iter().enumerate().any(|(at, other)| at != thread && !other.is_done())
     }
+}
 
-    fn is_full(&mut self, thread: usize, fetched: &FetchedOp, back: bool) -> Option<Full> {
-        let class = fetched.op.class;
-        let pools = &mut self.pools;
-        let room = |pool: &Pool| {
-            if back { pool.has_even_room(thread) } else { pool.has_room(thread) }
-        };
-        let room = (!fetched.opens || room(&pools.rob))
-            && room(pools.queue(Op::is_vector(class)))
-            && (class != OpClass::Load || pools.lq.has_room(thread));
-        if !room {
+impl Pools {
+    /// What keeps an operation of a thread from entering.
+    #[inline]
+    fn full(&self, thread: usize, class: OpClass, opens: bool, back: bool) -> Option<Full> {
+        let room =
+            |pool: &Pool| if back { pool.has_even_room(thread) } else { pool.has_room(thread) };
+        let has_room = (!opens || room(&self.rob))
+            && room(self.queue(class))
+            && (class != OpClass::Load || self.lq.has_room(thread));
+        if !has_room {
             Some(Full::Other)
-        } else if class == OpClass::Store && !pools.sq.has_room(thread) {
+        } else if class == OpClass::Store && !self.sq.has_room(thread) {
             Some(Full::Stores)
         } else {
             None
         }
     }
 
-    fn enter(&mut self, thread: usize, fetched: &FetchedOp) {
-        let FetchedOp { op, wrong, opens, closes } = *fetched;
-        let vector = Op::is_vector(op.class);
+    /// Takes the entries of an operation that enters.
+    #[inline]
+    fn enter(&mut self, thread: usize, class: OpClass, opens: bool) {
         if opens {
-            self.pools.rob.take(thread);
+            self.rob.take(thread);
         }
-        self.pools.queue(vector).take(thread);
-        match op.class {
-            OpClass::Load => self.pools.lq.take(thread),
-            OpClass::Store => self.pools.sq.take(thread),
+        self.queue_mut(class).take(thread);
+        match class {
+            OpClass::Load => self.lq.take(thread),
+            OpClass::Store => self.sq.take(thread),
             _ => {}
         }
-        let now = self.now;
-        let own = &mut self.threads[thread];
-        own.buffer.pop_front();
-        let number = own.tail;
-        let makers = op.sources.map(|back| own.maker(back));
-        let (from, makes) = own.bytes(&op, makers[0], self.renames);
-        own.tail += 1;
-        own.vectors += u32::from(vector);
-        if op.class == OpClass::Store {
-            own.stores.push_back(StoreEntry { number, arrives: NEVER });
+    }
+}
+
+impl Thread<'_> {
+    /// The next operation enters the re-order buffer; when its sources are ready, if that is known.
+    #[inline]
+    fn dispatch_next(&mut self, now: u64, age: u64, renames: bool) -> Option<u64> {
+        let number = self.tail;
+        let &InFlight { class, sources: [first, second], .. } = self.slot(number);
+        let (first, second) = (self.maker(first), self.maker(second));
+        let (from, makes) = self.bytes(class, first, renames);
+        let slot = self.slot_mut(number);
+        slot.done = NEVER;
+        slot.ready = now + 1;
+        slot.age = age;
+        slot.waiting = NONE;
+        slot.missing = 0;
+        slot.cause = cause(class);
+        slot.from = from;
+        slot.makes = makes;
+        self.wait_for(first, 0);
+        self.wait_for(second, 1);
+        if let Bytes::Store(back) = from {
+            let store = number - u64::from(back);
+            self.wait_for(Some(store).filter(|store| *store >= self.head), 2);
         }
-        let mut new = InFlight {
-            done: NEVER,
-            ready: now + 1,
-            age: self.age,
-            address: op.address,
-            page: op.page,
-            waiting: NONE,
-            next: [NONE; SOURCES],
-            missing: 0,
-            from,
-            makes,
-            class: op.class,
-            cause: cause(op.class),
-            starts_instruction: op.starts_instruction,
-            wrong,
-            closes,
-        };
-        self.age += 1;
-        let index = own.index(number);
-        let store = match from {
-            Bytes::Store(store) => Some(store).filter(|store| *store >= own.head),
-            _ => None,
-        };
-        for (which, source) in makers.into_iter().chain([store]).enumerate() {
-            // What has retired is ready.
-            let Some(source) = source else { continue };
-            let source = own.slot_mut(source);
-            if source.done == NEVER {
-                new.missing += 1;
-                new.next[which] = source.waiting;
-                source.waiting = index * LINKS + which as u32;
-            } else {
-                new.ready = new.ready.max(source.done);
-            }
+        self.tail += 1;
+        self.vectors += u32::from(Op::is_vector(class));
+        if class == OpClass::Store {
+            self.stores.push_back(StoreEntry { number, arrives: NEVER });
         }
-        *own.slot_mut(number) = new;
-        if new.missing == 0 {
-            let item = ReadyOp { age: new.age, number, thread: thread as u32, class: op.class };
-            self.wheel.put(new.ready, item);
+        let slot = self.slot(number);
+        (slot.missing == 0).then_some(slot.ready)
+    }
+
+    /// The next operation waits for this one, if there is one that was not issued yet.
+    #[inline]
+    fn wait_for(&mut self, source: Option<u64>, which: usize) {
+        // What has retired is ready.
+        let Some(source) = source else { return };
+        let (number, index) = (self.tail, self.index(self.tail));
+        let source = self.slot_mut(source);
+        let (done, waiting) = (source.done, source.waiting);
+        if done == NEVER {
+            source.waiting = index * LINKS + which as u32;
+            let slot = self.slot_mut(number);
+            slot.missing += 1;
+            slot.next[which] = waiting;
+        } else {
+            let slot = self.slot_mut(number);
+            slot.ready = slot.ready.max(done);
         }
     }
 }

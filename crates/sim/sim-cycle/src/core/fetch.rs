@@ -3,7 +3,7 @@
 use symbiont_profile::OpClass;
 
 use super::Core;
-use super::thread::{FetchedOp, Waits};
+use super::thread::Waits;
 use crate::levels::Levels;
 
 /// What the front end delivers in a cycle, to one thread.
@@ -51,12 +51,12 @@ impl Core<'_> {
             return;
         }
         let line_shift = levels.code_shift(own.user);
-        let most = (front.most as usize).min(own.buffer_room());
+        let most = front.most.min(own.buffer_room());
         let (mut taken, mut branches, mut others) = (0, 0, 0);
         let mut fetched = 0;
         self.moved = true;
         while fetched < most {
-            let Some(op) = own.upcoming else { break };
+            let Some(op) = &own.upcoming else { break };
             let branch = op.class == OpClass::Branch;
             if !branch && others >= front.others {
                 break;
@@ -72,10 +72,9 @@ impl Core<'_> {
                 }
             }
             let wrong = self.predictor.wrong(thread, op.pc, op.branch);
+            let goes_elsewhere = op.taken;
             let alone = !self.grouped;
-            let opens = alone || fetched == 0;
-            own.buffer.push_back(FetchedOp { op, wrong, opens, closes: alone });
-            own.advance_stream();
+            own.take_upcoming(wrong, alone || fetched == 0, alone);
             own.front = Waits::Flow;
             fetched += 1;
             if wrong {
@@ -85,14 +84,14 @@ impl Core<'_> {
             }
             others += u32::from(!branch);
             branches += u32::from(branch);
-            taken += u32::from(op.taken);
+            taken += u32::from(goes_elsewhere);
             if taken >= front.taken || branch && branches >= front.branches {
                 break;
             }
         }
-        if let Some(last) = own.buffer.back_mut().filter(|_| fetched > 0) {
-            last.closes = true;
-            own.groups = (own.groups.0 + fetched as u64, own.groups.1 + 1);
+        if fetched > 0 {
+            own.slot_mut(own.fetched - 1).closes = true;
+            own.groups = (own.groups.0 + u64::from(fetched), own.groups.1 + 1);
         }
     }
 }

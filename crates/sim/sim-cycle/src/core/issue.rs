@@ -3,7 +3,7 @@
 use symbiont_profile::OpClass;
 use symbiont_sim_fast::activity::Cycle;
 
-use super::thread::{Bytes, LINKS, NONE, Waits};
+use super::thread::{Access, Bytes, LINKS, NEVER, NONE, Waits};
 use super::{Core, ReadyOp};
 use crate::levels::{CacheLevel, Levels, MemoryResponse};
 use crate::op::Op;
@@ -25,66 +25,73 @@ impl Core<'_> {
                 kept += 1;
             }
         }
-        self.ready.drain(kept..at);
+        while at < self.ready.len() {
+            self.ready[kept] = self.ready[at];
+            (kept, at) = (kept + 1, at + 1);
+        }
+        self.ready.truncate(kept);
     }
 
     /// What has become ready joins those that are, in order of age.
     fn collect(&mut self) {
         let now = self.now;
-        if !self.misses.is_empty() {
+        let ready = &mut self.ready;
+        if self.arrival <= now {
             let mshrs = &mut self.pools.mshrs;
-            let before = self.misses.len();
+            self.arrival = NEVER;
             self.misses.retain(|&(until, thread)| {
                 if until <= now {
                     mshrs.give(thread as usize);
+                } else {
+                    self.arrival = self.arrival.min(until);
                 }
                 until > now
             });
-            if self.misses.len() < before {
-                self.came.append(&mut self.starved);
+            if !self.starved.is_empty() {
+                ready.append(&mut self.starved);
+                ready.sort_unstable_by_key(|item| item.age);
             }
         }
-        let came = &mut self.came;
-        self.wheel.take(now, |item| came.push(item));
-        if came.is_empty() {
-            return;
-        }
-        if self.ready.is_empty() {
-            std::mem::swap(&mut self.ready, came);
-        } else {
-            self.ready.append(came);
-        }
-        self.ready.sort_unstable_by_key(|item| item.age);
+        // One by one: there are few, and most are the youngest.
+        self.wheel.take(now, |item| {
+            let mut at = ready.len();
+            ready.push(item);
+            while at > 0 && ready[at - 1].age > item.age {
+                ready[at] = ready[at - 1];
+                at -= 1;
+            }
+            ready[at] = item;
+        });
     }
 
     /// Issues an operation. False: there is no port, or a store must drain first. (It may also be
     /// put aside for want of a miss register.)
+    #[inline]
     fn start(&mut self, levels: &mut Levels, item: &ReadyOp) -> bool {
         let (thread, class) = (item.thread as usize, item.class);
         let own = &mut self.threads[thread];
-        if let Bytes::Drained(store) | Bytes::Blocked(store) = own.slot(item.number).from {
-            if own.holds(store) {
-                own.slot_mut(item.number).from = Bytes::Blocked(store);
+        let from = own.slot(item.number).from;
+        if let Bytes::Drained(back) | Bytes::Blocked(back) = from {
+            if own.holds(item.number - u64::from(back)) {
+                own.slot_mut(item.number).from = Bytes::Blocked(back);
                 return false;
             }
         }
         let Some(port) = self.ports.find(thread, class) else { return false };
-        let done = match class {
-            OpClass::Load | OpClass::Store => match self.access(levels, item) {
-                Some(done) => done,
-                None => {
-                    self.starved.push(*item);
-                    return true;
-                }
-            },
-            _ => self.now + self.latency[class.index()],
+        let done = if class.is_memory() {
+            let Some(done) = self.access(levels, item) else {
+                self.starved.push(*item);
+                return true;
+            };
+            done
+        } else {
+            self.now + self.latency[class.index()]
         };
         self.ports.take(port, class, self.now);
         self.moved = true;
-        let vector = Op::is_vector(class);
-        self.pools.queue(vector).give(thread);
+        self.pools.queue_mut(class).give(thread);
         let own = &mut self.threads[thread];
-        own.vectors -= u32::from(vector);
+        own.vectors -= u32::from(Op::is_vector(class));
         own.counts.divider_cycles += u64::from(self.ports.busy(class));
         let slot = own.slot_mut(item.number);
         slot.done = done;
@@ -112,38 +119,38 @@ impl Core<'_> {
         true
     }
 
-    /// A load or store goes to the caches: when it is done; none without a miss
-    /// register.
+    /// A load or store goes to the caches: when it is done; none without a miss register.
     fn access(&mut self, levels: &mut Levels, item: &ReadyOp) -> Option<u64> {
-        let thread = item.thread as usize;
-        let ns = self.to_ns(self.now);
+        let (thread, now) = (item.thread as usize, self.now);
+        let ns = self.to_ns(now);
         let room = self.pools.mshrs.has_room(thread);
-        let own = &self.threads[thread];
-        let slot = own.slot(item.number);
+        let own = &mut self.threads[thread];
+        let user = own.user;
+        let from = own.slot(item.number).from;
+        let &Access { address, page, .. } = own.access(item.number);
         let writes = item.class == OpClass::Store;
-        if let Bytes::Store(store) = slot.from {
-            if own.holds(store) {
+        if let Bytes::Store(back) = from {
+            if own.holds(item.number - u64::from(back)) {
                 // The caches see it, but what they answer is not waited for.
-                levels.data(own.user, ns, slot.address, slot.page, false, true);
-                return Some(self.now + self.forwarded);
+                levels.data(user, ns, address, page, false, true);
+                return Some(now + self.forwarded);
             }
         }
         let MemoryResponse { ns, level, missed, translated } =
-            levels.data(own.user, ns, slot.address, slot.page, writes, room)?;
-        let arrives = self.to_cycle(ns).max(self.now + 1);
+            levels.data(user, ns, address, page, writes, room)?;
+        let arrives = to_cycle(ns, self.per_ns).max(now + 1);
         if missed {
             self.pools.mshrs.take(thread);
             self.misses.push((arrives, item.thread));
+            self.arrival = self.arrival.min(arrives);
         }
-        let blocked = matches!(slot.from, Bytes::Blocked(_));
-        let own = &mut self.threads[thread];
         if writes {
             // It is done when it has address and data; the line may come later.
             let at = own.stores.partition_point(|stored| stored.number < item.number);
             if let Some(stored) = own.stores.get_mut(at) {
                 stored.arrives = arrives;
             }
-            return Some(self.now + self.latency[item.class.index()]);
+            return Some(now + self.latency[item.class.index()]);
         }
         if matches!(level, CacheLevel::L3 | CacheLevel::Memory) {
             own.far_until = own.far_until.max(arrives);
@@ -155,6 +162,16 @@ impl Core<'_> {
             CacheLevel::L3 => Cycle::L3,
             CacheLevel::Memory => Cycle::Memory,
         };
-        Some(if blocked { arrives.max(self.now + self.partial) } else { arrives })
+        let blocked = matches!(from, Bytes::Blocked(_));
+        Some(if blocked { arrives.max(now + self.partial) } else { arrives })
     }
+}
+
+/// The first cycle that begins at or after `ns`.
+#[inline]
+fn to_cycle(ns: f64, per_ns: f64) -> u64 {
+    // Far less than a cycle is a matter of rounding.
+    let cycles = (ns * per_ns - 1e-5).max(0.0);
+    let whole = cycles as u64;
+    whole + u64::from((whole as f64) < cycles)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use symbiont_profile::OpClass;
+use symbiont_profile::{FromStore, OpClass};
 use symbiont_sim_fast::activity::Cycle;
 
 use crate::counts::Counts;
@@ -19,17 +19,17 @@ pub(super) const SOURCES: usize = 3;
 /// Links of a slot.
 pub(super) const LINKS: u32 = 4;
 
-/// Where a load gets its bytes.
+/// Where a load gets its bytes. A store is named by how many operations back it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bytes {
     /// From the cache.
     Cache,
     /// From a store in the queue that wrote all of them.
-    Store(u64),
+    Store(u16),
     /// From the cache, once this store has drained, which wrote some of them.
-    Drained(u64),
+    Drained(u16),
     /// The same, and it was tried before.
-    Blocked(u64),
+    Blocked(u16),
 }
 
 /// What makes a value.
@@ -37,50 +37,51 @@ pub(super) enum Bytes {
 pub(super) enum Makes {
     /// The operation itself.
     Itself,
-    /// An earlier one: the register was stored and is renamed.
-    Other(u64),
+    /// One so many operations back: the register was stored and is renamed.
+    Other(u32),
     /// It was there before.
     Nothing,
 }
 
-/// An operation between dispatch and retirement.
+/// An operation between fetch and retirement, in one line of the host's cache. Fetch sets what comes first, up to
+/// `closes`, dispatch the rest.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub(super) struct InFlight {
+    pub(super) sources: [u16; 2],
+    pub(super) class: OpClass,
+    pub(super) starts_instruction: bool,
+    /// A mispredicted branch.
+    pub(super) wrong: bool,
+    /// The first of those that share an entry of the re-order buffer, and the last.
+    pub(super) opens: bool,
+    pub(super) closes: bool,
     /// When it is done; [`NEVER`] before it is issued.
     pub(super) done: u64,
     /// When the sources known so far are ready.
     pub(super) ready: u64,
     pub(super) age: u64,
-    pub(super) address: u64,
-    pub(super) page: u64,
     /// The first that waits for it: slot · [`LINKS`] + which of its sources.
     pub(super) waiting: u32,
     /// The next that waits for the same source, for each source.
     pub(super) next: [u32; SOURCES],
     /// Sources that were not issued yet.
     pub(super) missing: u8,
-    pub(super) class: OpClass,
     /// What its cycles are charged to while it is the oldest.
     pub(super) cause: Cycle,
-    pub(super) starts_instruction: bool,
     /// The store that a load gets its bytes from.
     pub(super) from: Bytes,
     /// The operation that makes what a load hands on, or a store stores.
     pub(super) makes: Makes,
-    /// A mispredicted branch.
-    pub(super) wrong: bool,
-    /// The last that holds its entry of the re-order buffer.
-    pub(super) closes: bool,
 }
 
-/// An operation between fetch and dispatch.
+/// What a load or store accesses.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FetchedOp {
-    pub(super) op: Op,
-    pub(super) wrong: bool,
-    /// The first of those that share an entry of the re-order buffer, and the last.
-    pub(super) opens: bool,
-    pub(super) closes: bool,
+pub(super) struct Access {
+    pub(super) address: u64,
+    pub(super) page: u64,
+    /// The store that wrote what a load reads.
+    pub(super) stored: Option<FromStore>,
 }
 
 /// Why the front end last had to wait.
@@ -141,8 +142,8 @@ pub(crate) struct Thread<'s> {
     stream: Stream<'s>,
     /// The operation that is fetched next.
     pub(super) upcoming: Option<Op>,
-    pub(super) buffer: VecDeque<FetchedOp>,
-    buffer_most: usize,
+    /// Operations that may lie between fetch and dispatch.
+    buffer: u64,
     /// The first cycle in which it may fetch.
     pub(super) fetch_from: u64,
     /// Fetch waits for a branch that was not issued yet.
@@ -159,10 +160,13 @@ pub(crate) struct Thread<'s> {
     /// The instruction line that is being fetched.
     pub(super) line: u64,
     slots: Vec<InFlight>,
+    /// What the loads and stores among them access.
+    accesses: Vec<Access>,
     mask: u64,
-    /// Numbers of the oldest operation in flight, and of the next to be dispatched.
+    /// Numbers of the oldest operation in flight, of the next to be dispatched, and of the next to be fetched.
     pub(super) head: u64,
     pub(super) tail: u64,
+    pub(super) fetched: u64,
     pub(super) stores: VecDeque<StoreEntry>,
     /// Vector operations between dispatch and issue.
     pub(super) vectors: u32,
@@ -185,33 +189,35 @@ pub(super) enum Full {
 }
 
 const EMPTY: InFlight = InFlight {
+    sources: [0; 2],
+    class: OpClass::Other,
+    starts_instruction: false,
+    wrong: false,
+    opens: false,
+    closes: false,
     done: NEVER,
     ready: 0,
     age: 0,
-    address: 0,
-    page: 0,
     waiting: NONE,
     next: [NONE; SOURCES],
     missing: 0,
+    cause: Cycle::Integer,
     from: Bytes::Cache,
     makes: Makes::Itself,
-    class: OpClass::Other,
-    cause: Cycle::Integer,
-    starts_instruction: false,
-    wrong: false,
-    closes: true,
 };
 
+const NO_ACCESS: Access = Access { address: 0, page: 0, stored: None };
+
 impl<'s> Thread<'s> {
-    pub(super) fn new(work: Work<'s>, most: usize, buffer: usize) -> Self {
-        let slots = most.next_power_of_two().max(2);
+    pub(super) fn new(work: Work<'s>, most: u32, buffer: u32) -> Self {
+        let buffer = u64::from(buffer);
+        let slots = (u64::from(most) + buffer).next_power_of_two() as usize;
         let Work { user, stream, upcoming } = work;
         Self {
             user,
             upcoming,
             stream,
-            buffer: VecDeque::with_capacity(buffer),
-            buffer_most: buffer,
+            buffer,
             fetch_from: 0,
             blind: false,
             resolved: 0,
@@ -221,9 +227,11 @@ impl<'s> Thread<'s> {
             far_until: 0,
             line: NEVER,
             slots: vec![EMPTY; slots],
+            accesses: vec![NO_ACCESS; slots],
             mask: slots as u64 - 1,
             head: 0,
             tail: 0,
+            fetched: 0,
             stores: VecDeque::new(),
             vectors: 0,
             counts: Counts::default(),
@@ -242,6 +250,12 @@ impl<'s> Thread<'s> {
     #[inline]
     pub(super) fn slot_mut(&mut self, number: u64) -> &mut InFlight {
         &mut self.slots[(number & self.mask) as usize]
+    }
+
+    /// What the load or store with this number accesses.
+    #[inline]
+    pub(super) fn access(&self, number: u64) -> &Access {
+        &self.accesses[(number & self.mask) as usize]
     }
 
     /// The slot at an index, for links.
@@ -270,8 +284,8 @@ impl<'s> Thread<'s> {
         }
         let source = self.slot(number - back);
         match source.makes {
-            Makes::Other(maker) if source.class == OpClass::Load => {
-                Some(maker).filter(|maker| *maker >= self.head)
+            Makes::Other(further) if source.class == OpClass::Load => {
+                Some(number - back - u64::from(further)).filter(|maker| *maker >= self.head)
             }
             Makes::Nothing if source.class == OpClass::Load => None,
             _ => Some(number - back),
@@ -280,25 +294,40 @@ impl<'s> Thread<'s> {
 
     /// Where the next operation gets its bytes if it is a load, and what makes what it hands on. `data`: what makes
     /// the younger of its sources; `renames`: does the core rename memory?
-    pub(super) fn bytes(&self, op: &Op, data: Option<u64>, renames: bool) -> (Bytes, Makes) {
-        let makes = data.map_or(Makes::Nothing, Makes::Other);
-        if op.class == OpClass::Store {
-            return (Bytes::Cache, makes);
-        }
-        let store = op.stored.map(|from| (from, self.tail.wrapping_sub(u64::from(from.back))));
-        match store.filter(|(_, store)| self.holds(*store)) {
-            None => (Bytes::Cache, Makes::Itself),
-            Some((from, store)) if !from.whole => (Bytes::Drained(store), Makes::Itself),
-            Some((from, store)) => {
-                let retired = store < self.head;
-                let makes = match renames && from.same_form {
-                    false => Makes::Itself,
-                    true if retired => Makes::Nothing,
-                    true => self.slot(store).makes,
-                };
-                (Bytes::Store(store), makes)
+    #[inline]
+    pub(super) fn bytes(&self, class: OpClass, data: Option<u64>, renames: bool) -> (Bytes, Makes) {
+        match class {
+            OpClass::Load => self.loaded(renames),
+            OpClass::Store => {
+                let other = |maker: u64| Makes::Other((self.tail - maker) as u32);
+                (Bytes::Cache, data.map_or(Makes::Nothing, other))
             }
+            _ => (Bytes::Cache, Makes::Itself),
         }
+    }
+
+    /// The same of a load.
+    fn loaded(&self, renames: bool) -> (Bytes, Makes) {
+        let Some(from) = self.access(self.tail).stored else {
+            return (Bytes::Cache, Makes::Itself);
+        };
+        let store = self.tail.wrapping_sub(u64::from(from.back));
+        if !self.holds(store) {
+            return (Bytes::Cache, Makes::Itself);
+        }
+        if !from.whole {
+            return (Bytes::Drained(from.back), Makes::Itself);
+        }
+        let retired = store < self.head;
+        let makes = match renames && from.same_form {
+            false => Makes::Itself,
+            true if retired => Makes::Nothing,
+            true => match self.slot(store).makes {
+                Makes::Other(further) => Makes::Other(u32::from(from.back) + further),
+                makes => makes,
+            },
+        };
+        (Bytes::Store(from.back), makes)
     }
 
     /// Number of the operation in flight at an index.
@@ -313,6 +342,26 @@ impl<'s> Thread<'s> {
         (self.head < self.tail).then(|| self.slot(self.head))
     }
 
+    /// Fetches the operation that comes next. `opens`, `closes`: is it the first, and the last, of those that share an
+    /// entry of the re-order buffer?
+    #[inline]
+    pub(super) fn take_upcoming(&mut self, wrong: bool, opens: bool, closes: bool) {
+        let Some(op) = &self.upcoming else { return };
+        let at = (self.fetched & self.mask) as usize;
+        let slot = &mut self.slots[at];
+        slot.sources = op.sources;
+        slot.class = op.class;
+        slot.starts_instruction = op.starts_instruction;
+        slot.wrong = wrong;
+        slot.opens = opens;
+        slot.closes = closes;
+        if op.class.is_memory() {
+            self.accesses[at] = Access { address: op.address, page: op.page, stored: op.stored };
+        }
+        self.fetched += 1;
+        self.advance_stream();
+    }
+
     #[inline]
     pub(super) fn advance_stream(&mut self) {
         self.upcoming = self.stream.next();
@@ -323,7 +372,7 @@ impl<'s> Thread<'s> {
     #[inline]
     pub(super) fn can_fetch(&self, now: u64, group: u32) -> bool {
         let goes_on = self.fetch_from <= now && self.upcoming.is_some();
-        (self.is_on_wrong_path(now) || goes_on) && self.buffer_room() >= group as usize
+        (self.is_on_wrong_path(now) || goes_on) && self.buffer_room() >= group
     }
 
     /// Does it follow a wrong path?
@@ -334,13 +383,14 @@ impl<'s> Thread<'s> {
 
     /// Operations that it may still take into its buffer.
     #[inline]
-    pub(super) fn buffer_room(&self) -> usize {
-        self.buffer_most.saturating_sub(self.buffer.len() + self.wrong_path.fetched as usize)
+    pub(super) fn buffer_room(&self) -> u32 {
+        let held = self.fetched - self.tail + u64::from(self.wrong_path.fetched);
+        self.buffer.saturating_sub(held) as u32
     }
 
     /// Is there nothing left to do?
     pub(crate) fn is_done(&self) -> bool {
-        self.upcoming.is_none() && self.buffer.is_empty() && self.head == self.tail
+        self.upcoming.is_none() && self.head == self.fetched
     }
 
     /// Takes what it executes away; what was fetched of that goes on.

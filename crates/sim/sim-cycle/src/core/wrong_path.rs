@@ -12,6 +12,7 @@
 
 use super::Core;
 use super::thread::{Thread, WrongPath};
+use crate::pool::Pool;
 
 impl Thread<'_> {
     /// Operations that it fetches in a turn on average, at most so many.
@@ -26,26 +27,22 @@ impl Thread<'_> {
         self.wrong_path.fetched += count;
         count
     }
+
+    /// If its wrong path has ended, what lay on it is gone; has it ended just now?
+    #[inline]
+    pub(super) fn squash(&mut self, at: usize, now: u64, rob: &mut Pool) -> bool {
+        self.wrong_path.dispatched = 0;
+        let followed = self.wrong_path.fetched + self.wrong_path.entries > 0;
+        let ended = followed && !self.is_on_wrong_path(now);
+        if ended {
+            rob.give_many(at, self.wrong_path.entries);
+            self.wrong_path = WrongPath::default();
+        }
+        ended
+    }
 }
 
 impl Core<'_> {
-    /// What lay on wrong paths that ended is gone.
-    pub(super) fn squash(&mut self) {
-        for (at, thread) in self.threads.iter_mut().enumerate() {
-            let wrong_path = &mut thread.wrong_path;
-            wrong_path.dispatched = 0;
-            if wrong_path.fetched + wrong_path.entries == 0
-                || thread.blind
-                || thread.resolved > self.now
-            {
-                continue;
-            }
-            (0..wrong_path.entries).for_each(|_| self.pools.rob.give(at));
-            *wrong_path = WrongPath::default();
-            self.moved = true;
-        }
-    }
-
     /// Dispatches what lies on a thread's wrong path, in the slots that are left; is there no entry
     /// of the re-order buffer for it? `back`: does it hold back?
     pub(super) fn dispatch_wrong_path(&mut self, at: usize, left: &mut u32, back: bool) -> bool {
