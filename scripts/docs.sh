@@ -19,6 +19,7 @@ cp crates/core/policy/examples/first_policy.rs CHANGELOG.md "$src"
 cp CONTRIBUTING.md "$src/contributing.md"
 # Links out of docs lead to what was copied.
 sed -i -e 's,](\.\./crates/core/policy/examples/first_policy.rs),](first_policy.rs),' \
+    -e 's,](\.\./packaging/rules-example.toml),](reference/rules.md),' \
     -e 's,](\.\./CONTRIBUTING.md,](contributing.md,' "$src"/*.md
 
 page() { # page TITLE FILE: a page of the reference, from standard input, listed in the summary
