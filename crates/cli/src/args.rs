@@ -320,6 +320,7 @@ pub struct Stat {
         long = "pid",
         value_name = "PID",
         value_delimiter = ',',
+        value_parser = daemon::number,
         conflicts_with = "command"
     )]
     pub pids: Vec<u32>,
@@ -358,8 +359,8 @@ pub struct Stat {
 ///
 /// Topology; how programs are watched; what can be counted; what can be enforced
 /// and restored; which policies can run here, and why the others cannot. With
-/// --machine: all that is known about counting on a machine of that name, also
-/// on any other machine. With --topology: what the structure of another machine is, and what policies would choose
+/// --machine: what an event catalogue says about counting on processors of that kind, whatever
+/// this machine is. With --topology: what the structure of another machine is, and what policies would choose
 /// there; the rest of that machine is not known. Changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\

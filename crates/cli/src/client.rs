@@ -5,7 +5,6 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use symbiont_daemon::{Client, ClientError, ManagerReport, SOCKET};
 use symbiont_linux::actuate::visible_state_dirs;
 use symbiont_linux::launch::{Manager, Wake};
@@ -102,26 +101,63 @@ pub fn managed_already(manager: u32, daemon: Option<&Path>) -> String {
 /// # Errors
 /// When none runs, or it does not answer.
 pub fn connect(state: &State) -> anyhow::Result<Client> {
-    let mut refused: Option<ClientError> = None;
+    first_that_answers(state)?.map_err(|refused| anyhow::anyhow!(no_daemon(&refused)))
+}
+
+/// The same, to ask about programs: a run without a daemon says that at its end.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_to_ask(state: &State) -> anyhow::Result<Client> {
+    first_that_answers(state)?.map_err(|refused| {
+        let why = no_daemon(&refused);
+        anyhow::anyhow!("{why}; `symbiont run --report text` says at its end what a single run did")
+    })
+}
+
+/// A connection to the first daemon that answers, or why none does at each place.
+fn first_that_answers(state: &State) -> anyhow::Result<Result<Client, Vec<ClientError>>> {
+    let mut refused = Vec::new();
     for socket in sockets(state)? {
         let reached = reach(&socket).and_then(|mut client| {
             client.expect_answer_within(FIRST_ANSWER)?;
             Ok(client)
         });
         match reached {
-            Ok(client) => return Ok(client),
+            Ok(client) => return Ok(Ok(client)),
             Err(error) => {
                 if let Some(why) = why_silent(&error, FIRST_ANSWER) {
                     anyhow::bail!(why);
                 }
-                refused = refused.or(Some(error));
+                refused.push(error);
             }
         }
     }
-    Err(refused.context("there is no place where a daemon could listen")?).context(
-        "no daemon manages this machine: start it with `systemctl start symbiontd`, or in the \
-         foreground with `symbiont daemon`; what a single run did, `symbiont run --report text` \
-         says at its end",
+    Ok(Err(refused))
+}
+
+/// Why no daemon answers, and what to do. A socket without a listener is what a daemon leaves that was killed.
+fn no_daemon(refused: &[ClientError]) -> String {
+    let places = refused.iter().map(|error| match error {
+        ClientError::NotRunning { path, source } if source.kind() == ErrorKind::NotFound => {
+            path.display().to_string()
+        }
+        ClientError::NotRunning { path, source } => format!("{} ({source})", path.display()),
+        ClientError::Io { path, source } => format!("{} ({source})", path.display()),
+        error => error.to_string(),
+    });
+    let places: Vec<String> = places.collect();
+    let was_killed = refused.iter().any(ClientError::may_come_back);
+    let restore = match was_killed {
+        true => {
+            "it was killed: `symbiont restore` (of root's: `sudo symbiont restore`) restores what it left changed; "
+        }
+        false => "",
+    };
+    format!(
+        "no symbiontd answers at {}; {restore}start it with `sudo systemctl start symbiontd`, or in \
+         the foreground with `symbiont daemon`",
+        places.join(" or ")
     )
 }
 
@@ -311,6 +347,36 @@ mod tests {
         let _living = UnixListener::bind(&socket).unwrap();
         symbiont_daemon::remove_dead_socket(folder.path());
         assert!(socket.exists());
+    }
+
+    #[test]
+    fn where_no_daemon_answers_the_cause_is_said_first_and_then_what_to_do() {
+        let at = |path: &str, kind: ErrorKind| ClientError::NotRunning {
+            path: PathBuf::from(path),
+            source: kind.into(),
+        };
+        let none = [at("/a/s", ErrorKind::NotFound), at("/b/s", ErrorKind::NotFound)];
+        let text = no_daemon(&none);
+        assert!(text.starts_with("no symbiontd answers at /a/s or /b/s; start it with "), "{text}");
+        assert!(!text.contains("restore") && !text.contains("--report"), "{text}");
+        let killed = [at("/a/s", ErrorKind::NotFound), at("/b/s", ErrorKind::ConnectionRefused)];
+        let text = no_daemon(&killed);
+        assert!(
+            text.contains("/b/s (connection refused); it was killed: `symbiont restore`"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn reports_are_named_where_a_command_asks_about_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::of(folder.path());
+        // A daemon of root's may run here.
+        let said = |connected: anyhow::Result<Client>| connected.err().map(|why| why.to_string());
+        if let (Some(plain), Some(asked)) = (said(connect(&state)), said(connect_to_ask(&state))) {
+            assert!(plain.starts_with("no symbiontd answers at ") && !plain.contains("--report"));
+            assert!(asked.starts_with(&plain) && asked.contains("run --report text"), "{asked}");
+        }
     }
 
     #[test]

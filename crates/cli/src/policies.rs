@@ -6,6 +6,11 @@ use serde::Serialize;
 use symbiont_machine::Signal;
 use symbiont_policy::{CannotRun, Declaration, Entry, Kind, Settings, find, policies};
 
+use crate::doctor::text::{hanging, wrapped};
+
+/// Where the text behind a policy's name begins.
+const NAME: usize = 18;
+
 #[derive(Debug, Serialize)]
 struct LibraryEntry {
     name: &'static str,
@@ -59,7 +64,7 @@ enum ListedKind {
     },
 }
 
-/// Prints the policies, a line each, or all about one of them; or as JSON.
+/// Prints the policies, or all about one of them; or as JSON.
 pub fn list(name: Option<&str>, json: bool) -> anyhow::Result<()> {
     let chosen: Vec<&Entry> = match name {
         Some(name) => vec![find(name)?],
@@ -71,7 +76,7 @@ pub fn list(name: Option<&str>, json: bool) -> anyhow::Result<()> {
     } else if let (Some(_), [policy]) = (name, chosen.as_slice()) {
         say_all!("{}", about(&listed(policy)));
     } else {
-        chosen.into_iter().for_each(|policy| say!("{}", line(&listed(policy))));
+        chosen.into_iter().for_each(|policy| say_all!("{}", line(&listed(policy))));
     }
     Ok(())
 }
@@ -82,7 +87,7 @@ pub fn all_parameters() -> String {
     for policy in policies().iter().filter(|policy| !policy.parameters.is_empty()) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {}", policy.name);
-        text += &parameters(&listed(policy).parameters, "    ");
+        text += &parameters(&listed(policy).parameters, 4);
     }
     text
 }
@@ -133,11 +138,11 @@ fn line(policy: &LibraryEntry) -> String {
         [] => String::new(),
         names => format!("; --set {}", names.join(", ")),
     };
-    format!("{:<14} {}{paper}{file}{set}", policy.name, policy.summary)
+    hanging(policy.name, &format!("{}{paper}{file}{set}", policy.summary), NAME)
 }
 
 fn about(policy: &LibraryEntry) -> String {
-    let mut text = format!("{}: {}\n", policy.name, policy.summary);
+    let mut text = paragraph(&format!("{}: {}", policy.name, policy.summary), 0);
     let names = |signals: &[Signal]| -> Option<String> {
         let names: Vec<String> = signals.iter().map(ToString::to_string).collect();
         (!names.is_empty()).then(|| names.join(", "))
@@ -150,22 +155,41 @@ fn about(policy: &LibraryEntry) -> String {
         policy.needs_file.map(|option| format!("needs a file: {option}")),
     ];
     for line in lines.into_iter().flatten() {
-        text += &format!("{line}\n");
+        text += &paragraph(&line, 0);
     }
     if policy.parameters.is_empty() {
         return text + "parameters: none\n";
     }
     text += "parameters (--set KEY=VALUE, or below [set] in the daemon's configuration):\n";
-    text + &parameters(&policy.parameters, "  ")
+    text + &parameters(&policy.parameters, 2)
 }
 
-fn parameters(all: &[ListedParameter], indent: &str) -> String {
+fn parameters(all: &[ListedParameter], indent: usize) -> String {
     let mut text = String::new();
     for ListedParameter { name, help, default, example, expected, .. } in all {
-        let _ = writeln!(
-            text,
-            "{indent}{name}: {help}\n{indent}    {expected}, e.g. {name}={example} [default: {default}]"
-        );
+        text += &paragraph(&format!("{name}: {help}"), indent);
+        let values = format!("{expected}, e.g. {name}={example} [default: {default}]");
+        text += &paragraph(&values, indent + 4);
     }
     text
+}
+
+/// Lines that begin with so many blanks, and with two more from the second on.
+fn paragraph(text: &str, indent: usize) -> String {
+    format!("{:indent$}{}\n", "", wrapped(text, indent + 2).trim_start())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_no_longer_than_a_wide_terminal() {
+        for policy in policies() {
+            let listed = listed(policy);
+            for text in [line(&listed), about(&listed)] {
+                assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+            }
+        }
+    }
 }

@@ -140,7 +140,7 @@ fn write_managed(managed: &ManagerReport, text: &mut String) -> std::fmt::Result
 /// A finding with its unit; what is counted is whole.
 fn in_words(Finding { name, value, unit }: &Finding) -> String {
     match unit.as_ref() {
-        "times" => format!("{name}: {value:.0} times"),
+        "times" => format!("{name}: {}", counted(format!("{value:.0}"), "time")),
         "domains" => format!("{name}: {value:.0}"),
         "1" => format!("{name}: {}", short(*value)),
         unit => format!("{name}: {} {unit}", short(*value)),

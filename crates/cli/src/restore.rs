@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::process::geteuid;
 use symbiont_daemon::{SOCKET, remove_dead_socket};
 use symbiont_linux::actuate::{
     Lock, Restored, StateDirError, all_state_dirs, default_state_dir, is_manager_ending,
     left_behind, restore,
 };
-use symbiont_topology::HostTopology;
+use symbiont_topology::{HostTopology, counted};
 
 use crate::args::Restore;
 
@@ -43,7 +44,7 @@ pub fn run(args: &Restore) -> anyhow::Result<()> {
     } else {
         match given.filter(|_| restored.directories.is_empty()) {
             Some(dir) => say!("Nothing restored: there is no directory {}.", dir.display()),
-            None => say!("{}", text(&restored)),
+            None => say!("{}", text(&restored, geteuid().is_root())),
         }
     }
     anyhow::ensure!(
@@ -80,20 +81,31 @@ fn restore_all(host: &HostTopology) -> Restored {
     restored
 }
 
-fn text(restored: &Restored) -> String {
+fn text(restored: &Restored, is_root: bool) -> String {
     let report = &restored.report;
+    let whose = match is_root {
+        true => "here",
+        false => "of yours (for root's and other users': `sudo symbiont restore`)",
+    };
     let mut lines = Vec::new();
     if restored.journals.is_empty() && report.failed.is_empty() && restored.unusable.is_empty() {
         lines.push(match restored.live.is_empty() {
             true => {
-                "Nothing to restore: no crashed symbiont of yours has left anything changed.".into()
+                format!(
+                    "Nothing to restore: no crashed symbiont {whose} has left anything changed."
+                )
             }
             false => "Nothing restored.".into(),
         });
     } else {
+        let born = match report.descendants {
+            0 => String::new(),
+            born => format!(" ({born} of them made by changed threads)"),
+        };
         lines.push(format!(
-            "Threads restored: {}, of these born of changed ones: {}; exited before: {}.",
-            report.restored, report.descendants, report.gone
+            "Restored {}{born}; {} had ended.",
+            counted(report.restored, "thread"),
+            report.gone
         ));
     }
     lines.extend(report.left_alone.iter().map(|thread| format!("Left alone: {thread}")));
@@ -114,4 +126,29 @@ fn text(restored: &Restored) -> String {
         lines.push(format!("Looked in {}.", dirs.join(", ")));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinary_user_learns_that_roots_need_root() {
+        let nothing = Restored::default();
+        let (root, user) = (text(&nothing, true), text(&nothing, false));
+        assert!(user.contains("of yours") && user.contains("`sudo symbiont restore`"), "{user}");
+        assert!(root.starts_with("Nothing to restore: ") && !root.contains("sudo"), "{root}");
+    }
+
+    #[test]
+    fn threads_are_counted_in_words() {
+        let mut restored = Restored { journals: vec!["/j".into()], ..Restored::default() };
+        restored.report.restored = 1;
+        assert_eq!(text(&restored, true), "Restored 1 thread; 0 had ended.");
+        restored.report.restored = 3;
+        restored.report.descendants = 2;
+        restored.report.gone = 1;
+        let expected = "Restored 3 threads (2 of them made by changed threads); 1 had ended.";
+        assert_eq!(text(&restored, true), expected);
+    }
 }

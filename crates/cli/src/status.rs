@@ -1,19 +1,28 @@
 //! `symbiont status` and `symbiont why`: what the daemon does, for people and as JSON.
 
 mod container;
+mod unmanaged;
 mod why;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use symbiont_daemon::ClientError;
 use symbiont_topology::counted;
-use symbiont_wire::{Explanations, ProgramStatus, Request, STATUS_SCHEMA, Status, WHY_SCHEMA};
+use symbiont_wire::{
+    Explanations, Failure, ProgramStatus, Request, STATUS_SCHEMA, Status, WHY_SCHEMA,
+};
 
 use container::{command_of, container_line};
+use unmanaged::not_managed;
 
 use crate::args::{Status as StatusArgs, WhyArgs};
-use crate::client::connect;
+use crate::client::connect_to_ask;
+use crate::doctor::text::hanging;
 use crate::top::clean::clean;
+
+/// Where the text of a note begins.
+const NOTE: usize = 6;
 
 /// Shows what the daemon manages.
 pub fn status(args: &StatusArgs) -> anyhow::Result<()> {
@@ -21,7 +30,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<()> {
         say_all!("{STATUS_SCHEMA}");
         return Ok(());
     }
-    let mut pages: Vec<Status> = connect(&args.state)?.call_more(Request::Status {})?;
+    let mut pages: Vec<Status> = connect_to_ask(&args.state)?.call_more(Request::Status {})?;
     let programs: Vec<ProgramStatus> =
         pages.iter_mut().flat_map(|page| std::mem::take(&mut page.programs)).collect();
     let Some(first) = pages.into_iter().next() else { anyhow::bail!("the daemon said nothing") };
@@ -40,7 +49,10 @@ pub fn why(args: &WhyArgs) -> anyhow::Result<()> {
         say_all!("{WHY_SCHEMA}");
         return Ok(());
     };
-    let answer: Explanations = connect(&args.state)?.call(Request::Why { id }, &[])?;
+    let answer: Explanations = match connect_to_ask(&args.state)?.call(Request::Why { id }, &[]) {
+        Err(ClientError::Failure(Failure::NotManaged { .. })) => anyhow::bail!(not_managed(id)),
+        answer => answer?,
+    };
     if args.json {
         say!("{}", crate::out::json(&answer)?);
         return Ok(());
@@ -84,7 +96,7 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         )?;
     }
     for note in &status.notes {
-        writeln!(out, "note: {note}")?;
+        out += &hanging("note:", &clean(note), NOTE);
     }
     if status.programs.is_empty() {
         writeln!(
@@ -112,7 +124,10 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
             if program.cpus.is_empty() { "any" } else { &program.cpus },
         )?;
         let class = (program.class != "normal").then(|| format!("class {}", program.class));
-        let reason = Some(program.reason.clone()).filter(|reason| !reason.is_empty());
+        // The reason begins with the class where that decided.
+        let reason = program.reason.strip_prefix(&format!("{}; ", program.class));
+        let reason = reason.unwrap_or(&program.reason);
+        let reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
         let job = program.job.map(|job| format!("job {job}"));
         let words: Vec<String> = job.into_iter().chain(class).chain(reason).collect();
         let quiet = program.quiet.as_ref().map(|it| clean(&symbiont_daemon::quiet_words(it)));
@@ -190,5 +205,21 @@ mod tests {
         assert_eq!(last[0].trim(), "a reason");
         assert_eq!(last[2].trim(), "class alone; a reason");
         assert!(last[3].trim().starts_with("alone: verified quiet"), "{text}");
+    }
+
+    #[test]
+    fn notes_are_broken_into_lines_and_a_class_is_said_once() {
+        let batch = |reason: &str| ProgramStatus {
+            class: "batch".to_owned(),
+            reason: reason.to_owned(),
+            ..ProgramStatus::default()
+        };
+        let programs = vec![batch("batch; one domain"), batch("batched by hand")];
+        let status = Status { notes: vec!["word ".repeat(60)], programs, ..Status::default() };
+        let text = text(&status).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(text.contains("\nnote: word") && text.contains("\n      word"), "{text}");
+        assert!(text.contains(" class batch; one domain\n"), "{text}");
+        assert!(text.contains(" class batch; batched by hand\n"), "{text}");
     }
 }

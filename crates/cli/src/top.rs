@@ -60,8 +60,15 @@ use view::{Parts, view};
 
 /// How often it is looked whether a signal has come.
 const HEARTBEAT: Duration = Duration::from_millis(100);
-/// Columns of what is printed once, unless `COLUMNS` says otherwise: all that there is.
+/// Columns of what is printed once, unless `COLUMNS` or a terminal says otherwise: all that there is.
 const PRINTED: usize = 1000;
+
+/// Columns of what is printed once: as `COLUMNS` says, else as many as the terminal has; 0 is as if nothing was said.
+fn printed_columns(given: Option<&str>, terminal: Option<u16>) -> usize {
+    let given = given.and_then(|text| text.parse().ok()).filter(|columns| *columns > 0);
+    let terminal = terminal.filter(|columns| *columns > 0).map(usize::from);
+    given.or(terminal).unwrap_or(PRINTED).max(usize::from(view::LEAST.0))
+}
 
 /// Shall there be no colours, as the environment says?
 pub fn is_plain_here() -> bool {
@@ -92,8 +99,11 @@ pub fn top(args: &Top) -> anyhow::Result<()> {
         match args.json {
             true => say!("{}", crate::out::json(&screen.now)?),
             false => {
-                let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-                say_all!("{}", text(&screen, args.fold, columns.unwrap_or(PRINTED)));
+                let given = std::env::var("COLUMNS").ok();
+                let terminal = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+                let terminal = terminal.map(|size| size.ws_col);
+                let columns = printed_columns(given.as_deref(), terminal);
+                say_all!("{}", text(&screen, args.fold, columns));
             }
         }
         return Ok(());

@@ -301,7 +301,9 @@ fn programs_are_listed() {
 #[test]
 fn bad_input_is_one_clear_line() {
     let machine = |name| refused(&["simulate", "--machine", name]);
-    assert!(machine("power8").contains("no machine 'power8'; the nearest: power8-s812l"));
+    assert!(
+        machine("power8").contains("no machine 'power8' to simulate; the nearest: power8-s812l")
+    );
     assert!(machine("no/such.toml").contains("machine no/such.toml: No such file"));
     let xeon = |more: &[&'static str]| {
         let args = ["simulate", "--machine", "xeon-e5-2620v4"];

@@ -139,7 +139,11 @@ fn what_cannot_be_done_is_reported_before_anything_runs() {
     }
     for (words, code, said) in [
         (&["--", "/no/such/program"][..], 127, "cannot run '/no/such/program': not found"),
-        (&["--catalogue=zen9", "--", "true"], 1, "no machine is called 'zen9'; did you mean 'zen"),
+        (
+            &["--catalogue=zen9", "--", "true"],
+            1,
+            "no event catalogue is called 'zen9'; did you mean 'zen",
+        ),
         (&["--event=no-such", "--", "true"], 1, "no event 'no-such' here"),
         (&["--catalogue=zen4", "--formula=ipcs", "--", "true"], 1, "no formula 'ipcs'"),
         (&["--pid=4194304"], 1, "there is no process 4194304"),

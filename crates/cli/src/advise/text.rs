@@ -5,7 +5,7 @@ use symbiont_wire::advice::{Advice, AdvisedProgram, CoRunners, Plan};
 
 use super::advice::LEAST;
 use crate::explain::percent;
-use crate::top::clean::{clean, cut, width};
+use crate::top::clean::{broken, clean, cut, width};
 
 /// Columns.
 const WIDTH: usize = 80;
@@ -78,7 +78,7 @@ fn program_lines(program: &AdvisedProgram, smt: bool) -> Vec<String> {
             Some(core) => format!("CPU {} (core {core}) {}", on.cpu, percent(on.share)),
             None => format!("CPU {} {}", on.cpu, percent(on.share)),
         };
-        add("ran on", &listed(&program.ran_on, on, "CPUs"));
+        add("ran on", &listed(&program.ran_on, on, "CPU"));
         let label = if smt { "shared cores" } else { "took turns" };
         add(label, &co_runners(&program.co_runners, program.process));
     }
@@ -133,7 +133,7 @@ fn co_runners(co_runners: &CoRunners, own: u32) -> String {
             let all: f64 = often.iter().map(|other| other.share).sum::<f64>() + co_runners.alone;
             // With two co-runners at once a moment counts for each.
             let at_once = if all > 1.005 { " (with several at once, each counts)" } else { "" };
-            format!("{}, {alone}{at_once}", listed(often, |&other| one(other), "programs"))
+            format!("{}, {alone}{at_once}", listed(often, |&other| one(other), "program"))
         }
     }
 }
@@ -180,14 +180,14 @@ fn named(name: &str, process: u32) -> String {
 fn listed<T>(all: &[T], one: impl Fn(&T) -> String, what: &str) -> String {
     let mut shown: Vec<String> = all.iter().take(MOST).map(one).collect();
     if all.len() > MOST {
-        shown.push(format!("{} more {what}", all.len() - MOST));
+        shown.push(counted(all.len() - MOST, &format!("more {what}")));
     }
     shown.join(", ")
 }
 
 fn hanging(label: &str, text: &str) -> Vec<String> {
     let blanks = " ".repeat(width(label));
-    let mut lines = wrapped(text, WIDTH - width(label));
+    let mut lines = broken(text, "", WIDTH - width(label));
     for (at, line) in lines.iter_mut().enumerate() {
         line.insert_str(0, if at == 0 { label } else { &blanks });
     }
@@ -196,26 +196,7 @@ fn hanging(label: &str, text: &str) -> Vec<String> {
 
 /// Lines of which all but the first begin with some blanks.
 fn paragraph(text: &str, blanks: &str) -> Vec<String> {
-    let mut lines = wrapped(text, WIDTH - blanks.len());
-    for line in lines.iter_mut().skip(1) {
-        line.insert_str(0, blanks);
-    }
-    lines
-}
-
-/// Broken between words; a word that is longer than a line is cut.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace().map(|word| cut(word, columns)) {
-        match lines.last_mut() {
-            Some(line) if width(line) + 1 + width(&word) <= columns => {
-                line.push(' ');
-                line.push_str(&word);
-            }
-            _ => lines.push(word),
-        }
-    }
-    lines
+    broken(text, blanks, WIDTH)
 }
 
 #[cfg(test)]

@@ -30,7 +30,8 @@ pub struct Advise {
     #[command(flatten)]
     pub parameters: Parameters,
     /// Watch only these processes, each with its descendants as a program; repeatable
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',',
+          value_parser = super::daemon::number)]
     pub pids: Vec<u32>,
     /// Percent of a CPU from which on a program counts as busy
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = parse_percent)]

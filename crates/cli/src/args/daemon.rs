@@ -100,7 +100,7 @@ pub struct Detach {
 }
 
 /// The number of a process or a thread.
-fn number(text: &str) -> Result<u32, &'static str> {
+pub fn number(text: &str) -> Result<u32, &'static str> {
     text.parse().map_err(|_| "not the number of a process or a thread")
 }
 
@@ -192,7 +192,7 @@ pub struct WhyArgs {
 #[derive(Debug, Args)]
 #[command(after_help = crate::top::help_of_keys())]
 pub struct Top {
-    /// Print once as text, as wide as COLUMNS says [default: as wide as it is], and exit
+    /// Print once as text, and exit; as wide as COLUMNS or else the terminal, elsewhere as wide as the text is
     #[arg(long)]
     pub once: bool,
     /// Print once as JSON, and exit
@@ -212,7 +212,7 @@ pub struct Top {
     #[arg(long, value_enum, value_name = "ROWS", default_value_t = Fold::Threads)]
     pub fold: Fold,
     /// Only threads of these processes, separated by commas
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = number)]
     pub pids: Vec<u32>,
     /// Only programs of this user, by name or number
     #[arg(short, long, value_name = "USER")]

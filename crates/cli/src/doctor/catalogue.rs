@@ -111,7 +111,14 @@ pub fn find(name: &str) -> anyhow::Result<Catalogue> {
         true => String::new(),
         false => format!("did you mean '{}'? ", near.join("' or '")),
     };
-    anyhow::bail!("no machine is called '{name}'; {hint}there are: {}", all.join(", "))
+    let simulated = match cfg!(feature = "research") {
+        true => " (`symbiont machines` lists other names: of machines to simulate)",
+        false => "",
+    };
+    anyhow::bail!(
+        "no event catalogue is called '{name}'; {hint}there are: {}{simulated}",
+        all.join(", ")
+    )
 }
 
 /// A catalogue by its name or its file.
@@ -363,6 +370,13 @@ fn signal_of(catalogue: &Catalogue, signal: Signal) -> SignalFinding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_name_is_said_to_be_no_catalogue_and_the_other_list_is_named() {
+        let why = find("xeon-e5-2620v4").unwrap_err().to_string();
+        assert!(why.starts_with("no event catalogue is called 'xeon-e5-2620v4'; "), "{why}");
+        assert_eq!(why.contains("`symbiont machines`"), cfg!(feature = "research"), "{why}");
+    }
 
     #[test]
     fn every_machine_can_be_shown() {

@@ -61,6 +61,23 @@ pub fn right(text: &str, columns: usize) -> String {
     " ".repeat(columns.saturating_sub(width(&text))) + &text
 }
 
+/// The text broken between words into lines of at most so many columns, of which all but the first begin with these
+/// blanks; a word that is longer than a line is cut.
+pub fn broken(text: &str, blanks: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(cut(word, columns)),
+            Some(_) => lines.push(cut(&format!("{blanks}{word}"), columns)),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -72,6 +89,12 @@ mod tests {
         assert_eq!(clean("a\u{1b}[2Jb\n\u{7f}\u{9b}c"), "a?[2Jb???c");
         assert_eq!(clean("abc\u{202e}txt.exe\u{200b}"), "abc?txt.exe?");
         assert_eq!(clean("größe 編譯"), "größe 編譯");
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        assert_eq!(broken("a text in lines", "  ", 8), ["a text", "  in", "  lines"]);
+        assert_eq!(broken("unbreakable word", "", 6), ["unbre~", "word"]);
     }
 
     #[test]

@@ -29,13 +29,13 @@ use super::screen::Screen;
 use super::state::{Fold, Mode, State};
 
 pub use cores::text as core_lines;
-pub use header::lines as header_lines;
+pub use header::printed_lines as header_lines;
 pub use help::help_of_keys;
 pub use moves::lines as move_lines;
 pub use threads::table;
 
 /// Below this size there is only a line.
-const LEAST: (u16, u16) = (40, 10);
+pub const LEAST: (u16, u16) = (40, 10);
 
 /// Rows of the terminal by what they show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -259,7 +259,10 @@ pub fn no_catalogue() {
     let output = run(&["--catalogue", "pentium"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(125), "{said}");
-    assert!(said.contains("no machine is called 'pentium'") && said.contains("power8"), "{said}");
+    assert!(
+        said.contains("no event catalogue is called 'pentium'") && said.contains("power8"),
+        "{said}"
+    );
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("odd.toml");
     std::fs::write(&file, "name = \"odd\"\ntitel = 1\n").unwrap();

@@ -333,7 +333,7 @@ impl Decision<'_> {
                 reason += "; too many CPUs are shared with unmanaged load: no groups";
             }
             None if ready < STEADY => {
-                reason += &format!("; ready for {ready:.2} of its time: not kept on a core");
+                reason += &format!("; ready for {ready:.2} of its time: in no group");
             }
             None => reason += "; no groups on a core",
         }

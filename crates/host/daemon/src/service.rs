@@ -386,6 +386,9 @@ impl Service {
 fn asked(request: &Request) -> String {
     match request {
         Request::Enrol { name, .. } => format!("to manage {name}"),
+        Request::Attach { name, .. } if name.is_empty() => {
+            "to manage a process that runs already".to_owned()
+        }
         Request::Attach { name, .. } => format!("to manage {name}, which runs already"),
         Request::Detach {} => "to release a process".to_owned(),
         Request::Reload {} => "to read the configuration again".to_owned(),
@@ -473,5 +476,17 @@ fn description(interface: &str) -> Result<Reply, Failure> {
     match interface {
         INTERFACE_NAME => Ok(Reply::of(&Description { description: INTERFACE })),
         other => Err(Failure::Refused { reason: format!("there is no interface {other} here") }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_for_a_process_without_a_name_reads_as_a_sentence() {
+        let attach = |name: &str| asked(&Request::Attach { name: name.to_owned(), class: None });
+        assert_eq!(attach(""), "to manage a process that runs already");
+        assert_eq!(attach("nginx"), "to manage nginx, which runs already");
     }
 }

@@ -9,7 +9,9 @@
 //! [`sequence`] draws the lengths of the phases as work, from a seed. [`pool`] does the parallel ones on n
 //! threads, which take chunks from a shared counter (a dynamic schedule) and sleep in between. [`work`] is
 //! the calculation, in registers. [`run()`] combines them, [`many`] is a second load (many threads that
-//! mostly sleep) for the cost of managing, [`churn`] a third (threads that end as soon as they began).
+//! mostly sleep) for the cost of managing, [`churn`] a third (threads that end as soon as they began). [`requests`] measures how long
+//! a thread that waits for requests takes to answer them, and [`kernel`] how long the operations of
+//! a small kernel take (a chain of adds, loads from one cache level, and so on).
 //!
 //! # Terms and units
 //! *Iteration*: the unit of work, about one microsecond of one thread.

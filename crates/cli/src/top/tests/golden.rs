@@ -8,7 +8,7 @@ use ratatui::style::Color;
 use super::super::screen::Screen;
 use super::super::state::{Fold, Key, State};
 use super::super::view::{Parts, view};
-use super::super::{PRINTED, text};
+use super::super::{PRINTED, printed_columns, text};
 use super::press;
 use super::world::{busy, daemon, idle, measured, names, watched};
 
@@ -136,4 +136,28 @@ fn printed_lines_are_no_wider_than_asked_for() {
             assert!(printed.lines().count() > least, "all threads and cores are there");
         }
     }
+}
+
+#[test]
+fn what_is_printed_is_as_wide_as_columns_or_the_terminal_says() {
+    assert_eq!(printed_columns(Some("132"), Some(80)), 132);
+    assert_eq!(printed_columns(None, Some(80)), 80);
+    assert_eq!(printed_columns(None, None), PRINTED);
+    for unset in ["0", "", "wide", "-1"] {
+        assert_eq!(printed_columns(Some(unset), Some(80)), 80, "{unset:?}");
+    }
+    assert_eq!(printed_columns(Some("0"), Some(0)), PRINTED);
+    let least = printed_columns(Some("1"), None);
+    let printed = text(&Screen::new(None, daemon(4)), Fold::Threads, least);
+    assert!(printed.starts_with("symbiont 0.1.0: policy "), "{printed}");
+}
+
+#[test]
+fn notes_are_printed_whole() {
+    let mut snapshot = daemon(4);
+    snapshot.notes =
+        ["one", "two", "three"].map(|it| format!("{it}: {}", "word ".repeat(30))).into();
+    let printed = text(&Screen::new(None, snapshot), Fold::Threads, 80);
+    assert_eq!(printed.matches("note: ").count(), 3);
+    assert_eq!(printed.matches("word").count(), 90, "{printed}");
 }

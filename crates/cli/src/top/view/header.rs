@@ -3,16 +3,29 @@
 use symbiont_topology::counted;
 use symbiont_wire::{ManagerStatus, Snapshot};
 
-use super::super::clean::{clean, cut};
+use super::super::clean::{broken, clean, cut};
 use super::super::row::Row;
 use super::super::screen::Screen;
 use crate::quiet::waiting_line;
 use crate::status::moves;
 
-/// Lines of the header, no wider than the terminal.
+/// Lines of the header, no wider than the terminal, with the first remarks.
 pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
+    let lines = facts(screen).into_iter().chain(remarks(&screen.now).take(2));
+    lines.map(|line| cut(&line, columns)).collect()
+}
+
+/// The same for what is printed: all remarks, broken into lines.
+pub fn printed_lines(screen: &Screen, columns: usize) -> Vec<String> {
+    let facts = facts(screen).into_iter();
+    let remarks = remarks(&screen.now);
+    facts.chain(remarks.flat_map(|remark| broken(&remark, "  ", columns))).collect()
+}
+
+/// The daemon, its programs and its cost.
+fn facts(screen: &Screen) -> Vec<String> {
     let now = &screen.now;
-    let mut lines = match &now.manager {
+    match &now.manager {
         Some(manager) => vec![
             format!(
                 "symbiont {}: policy {}, quantum {} ms, up {}; {}",
@@ -33,15 +46,18 @@ pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
         None => vec![
             format!("symbiont: no daemon runs; what `run` places is not shown; {}", machine(now)),
             format!("{}, only watched", programs(now)),
-            "start one: `systemctl start symbiontd`, or `symbiont daemon`".to_owned(),
+            "start one: `sudo systemctl start symbiontd`, or `symbiont daemon`".to_owned(),
         ],
-    };
+    }
+}
+
+/// What programs wait for, and notes.
+fn remarks(now: &Snapshot) -> impl Iterator<Item = String> {
     let waits = now.programs.iter().filter_map(|program| {
         Some(format!("{}: {}", clean(&program.name), waiting_line(program)?))
     });
     let notes = now.notes.iter().map(|note| format!("note: {}", clean(note)));
-    lines.extend(waits.take(2).chain(notes).take(2));
-    lines.iter().map(|line| cut(line, columns)).collect()
+    waits.take(2).chain(notes)
 }
 
 fn machine(now: &Snapshot) -> String {

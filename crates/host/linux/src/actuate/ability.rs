@@ -142,8 +142,7 @@ pub fn boost_ability(privilege: Privilege, grouping: Grouping) -> Ability {
             between(grouping).why().map(|why| format!("; {why}")).unwrap_or_default()
         )),
         Privilege { .. } => Ability::Absent(
-            "raising priority needs CAP_SYS_NICE or RLIMIT_NICE above 20 (limits.conf: \
-             'nice -10' for your user); threads are placed by affinity alone"
+            "raising priority needs CAP_SYS_NICE, or 'nice -10' for your user in limits.conf"
                 .to_owned(),
         ),
     }

@@ -30,9 +30,7 @@ pub enum StateDirError {
         source: io::Error,
     },
     /// Another user owns it, or could write there.
-    #[error(
-        "{path} is not safe to use: {why}; remove it, or use a directory of your own (--state-dir)"
-    )]
+    #[error("{path} is not safe to use: {why}; use a directory of your own (--state-dir)")]
     Unsafe {
         /// The directory.
         path: PathBuf,
@@ -355,6 +353,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         let error = StateDir::create(&path).unwrap_err().to_string();
         assert!(error.contains("others may write there"), "{error}");
+        assert!(!error.contains("remove"), "it may be a directory of the system's: {error}");
     }
 
     #[test]

@@ -89,7 +89,11 @@ pub enum Arrangement {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownMachine {
     /// No such name.
-    #[error("there is no machine '{name}'; the nearest: {}", near.join(", "))]
+    #[error(
+        "there is no machine '{name}' to simulate; the nearest: {} (`symbiont machines` lists all; the names of \
+         `symbiont doctor --machine` are those of event catalogues)",
+        near.join(", ")
+    )]
     Name {
         /// The name asked for.
         name: String,

@@ -190,7 +190,7 @@ fn a_machine_can_be_cut_down_to_a_core_type() {
 fn an_unknown_machine_is_answered_with_the_nearest_names() {
     let error = Description::named("power8").unwrap_err().to_string();
     assert!(
-        error.starts_with("there is no machine 'power8'; the nearest: power8-s812l"),
+        error.starts_with("there is no machine 'power8' to simulate; the nearest: power8-s812l"),
         "{error}"
     );
 }
