@@ -83,19 +83,18 @@ fn restore_all(host: &HostTopology) -> Restored {
 
 fn text(restored: &Restored, is_root: bool) -> String {
     let report = &restored.report;
-    let whose = match is_root {
-        true => "here",
-        false => "of yours (for root's and other users': `sudo symbiont restore`)",
-    };
     let mut lines = Vec::new();
     if restored.journals.is_empty() && report.failed.is_empty() && restored.unusable.is_empty() {
-        lines.push(match restored.live.is_empty() {
-            true => {
-                format!(
-                    "Nothing to restore: no crashed symbiont {whose} has left anything changed."
-                )
+        lines.push(match (restored.live.is_empty(), is_root) {
+            (false, _) => "Nothing restored.".into(),
+            (true, true) => {
+                "Nothing to restore: no crashed symbiont has left anything changed.".into()
             }
-            false => "Nothing restored.".into(),
+            (true, false) => {
+                "Nothing to restore: no crashed symbiont of yours has left anything changed. `sudo \
+                              symbiont restore` restores for all users."
+                    .into()
+            }
         });
     } else {
         let born = match report.descendants {
