@@ -96,7 +96,7 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         )?;
     }
     for note in &status.notes {
-        out += &hanging("note:", &clean(note), NOTE);
+        out += &note_lines(note);
     }
     if status.programs.is_empty() {
         writeln!(
@@ -139,6 +139,13 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         }
     }
     Ok(out)
+}
+
+/// A note; if it has several lines, those after the first are as they are, since they show a place in a file.
+fn note_lines(note: &str) -> String {
+    let mut lines = note.lines().map(clean);
+    let first = hanging("note:", &lines.next().unwrap_or_default(), NOTE);
+    lines.fold(first, |text, line| text + &line + "\n")
 }
 
 fn time(seconds: f64) -> String {
@@ -215,10 +222,16 @@ mod tests {
             ..ProgramStatus::default()
         };
         let programs = vec![batch("batch; one domain"), batch("batched by hand")];
-        let status = Status { notes: vec!["word ".repeat(60)], programs, ..Status::default() };
+        let place = "line 3: unknown key\n  |\n3 | clas = 1\n  | ^^^^".to_owned();
+        let notes = vec!["word ".repeat(60), place];
+        let status = Status { notes, programs, ..Status::default() };
         let text = text(&status).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         assert!(text.contains("\nnote: word") && text.contains("\n      word"), "{text}");
+        assert!(
+            text.contains("note: line 3: unknown key\n  |\n3 | clas = 1\n  | ^^^^\n"),
+            "{text}"
+        );
         assert!(text.contains(" class batch; one domain\n"), "{text}");
         assert!(text.contains(" class batch; batched by hand\n"), "{text}");
     }

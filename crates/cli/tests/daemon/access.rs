@@ -50,7 +50,7 @@ fn own_only() {
     let seen = |user: &User<'_>| String::from_utf8(user.client(&["status"]).stdout).unwrap();
     assert!(seen(&user).contains(&pid));
     assert!(!seen(&other).contains(&pid) && seen(&other).contains("No program of yours"));
-    assert!(stderr(&other.client(&["why", &pid])).contains("not managed"));
+    assert!(stderr(&other.client(&["why", &pid])).contains("belongs to another user"));
     assert!(!other.client(&["detach", "--pid", &pid]).status.success());
     assert!(user.client(&["why", &pid]).status.success());
     assert!(user.client(&["detach", "--pid", &pid]).status.success());
