@@ -124,7 +124,9 @@ fn a_thread_that_wakes_and_sleeps_is_not_kept_on_a_core() {
     scene.actor(20).ready = 0.4;
     let scene = scene.run(3);
     assert_eq!(scene.assignment(20).target, Target::Os);
-    assert!(scene.assignment(20).reason.contains("ready for 0.40 of its time"));
+    let reason = &scene.assignment(20).reason;
+    // It may share CPUs with others all the same, of which one may be left.
+    assert!(reason.ends_with("ready for 0.40 of its time: in no group"), "{reason}");
     assert_ne!(scene.assignment(0).target, Target::Os);
 }
 
