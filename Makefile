@@ -8,6 +8,8 @@
 #   make check-slurm-deb   the same of the package that has Slurm's plugin; SUITE=bookworm, trixie
 #   make docs   makes the documentation's site; make deny checks the dependencies' licences
 #   make release VERSION=X.Y.Z   makes a release, and publishes nothing
+#   make scx    builds symbiont-scx, the scheduler in the kernel (--actuator sched-ext); make check-scx
+#               tries it in a guest of the lab
 #   make fuzz   looks for inputs that a reader cannot bear; make test does so for some seconds
 CARGO ?= scripts/cargo.sh
 
@@ -17,7 +19,7 @@ PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
 .NOTPARALLEL:
-.PHONY: run test fuzz lab build lint oracles guests bench os-baseline setup setup-test figures man install uninstall docs deny release deb check-deb check-slurm-deb clean
+.PHONY: scx check-scx setup-scx run test fuzz lab build lint oracles guests bench os-baseline setup setup-test figures man install uninstall docs deny release deb check-deb check-slurm-deb clean
 
 run:
 	@CARGO="$(CARGO)" scripts/main-job.sh
@@ -36,6 +38,16 @@ build: setup
 
 lint:
 	scripts/lint.sh
+
+# Of its own: it takes clang and libbpf, without which all the rest is built.
+scx: setup-scx
+	$(CARGO) build --release --locked --manifest-path scx/Cargo.toml
+
+check-scx: scx setup-test guests
+	scripts/check-scx.sh
+
+setup-scx:
+	@scripts/setup.sh scx
 
 # Symbiont on emulated machines: all guests and all scenarios. Fetches about 400 MB, once.
 lab: setup-test

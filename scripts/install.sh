@@ -5,6 +5,8 @@
 #   BINARY      the program, built with all features     [target/release/symbiont]
 #   SYNTH       the synthetic benchmark                  [symbiont-synth in BINARY's folder]
 #   PLUGIN      the emulator's plugin, for profiles      [libsymbiont_profile_plugin.so there]
+#   SCX         the scheduler in the kernel, installed where it was built (make scx)
+#                                                        [scx/target/release/symbiont-scx]
 #   DESTDIR     root of the tree to install into         [none: this machine]
 #   PREFIX      where programs go                        [/usr/local]
 #   SYSCONFDIR  where configuration goes                 [/etc]
@@ -14,6 +16,7 @@ cd "$(dirname "$0")/.."
 binary=${BINARY:-target/release/symbiont}
 synth=${SYNTH:-$(dirname "$binary")/symbiont-synth}
 plugin=${PLUGIN:-$(dirname "$binary")/libsymbiont_profile_plugin.so}
+scx=${SCX:-scx/target/release/symbiont-scx}
 dest=${DESTDIR:-}
 prefix=${PREFIX:-/usr/local}
 share=$dest$prefix/share
@@ -29,7 +32,7 @@ configuration() {
 }
 
 uninstall() {
-    rm -f "$dest$prefix/bin/symbiont" "$dest$prefix/bin/symbiont-synth" \
+    rm -f "$dest$prefix/bin/symbiont" "$dest$prefix/bin/symbiont-synth" "$dest$prefix/bin/symbiont-scx" \
         "$dest$prefix/sbin/symbiontd" "$units/symbiontd.service" \
         "$share/bash-completion/completions/symbiont" \
         "$share/zsh/vendor-completions/_symbiont" \
@@ -71,6 +74,7 @@ install_all() {
 
     install -D -m 755 "$binary" "$dest$prefix/bin/symbiont"
     install -D -m 755 "$synth" "$dest$prefix/bin/symbiont-synth"
+    [ ! -e "$scx" ] || install -D -m 755 "$scx" "$dest$prefix/bin/symbiont-scx"
     put "$plugin" "$library"
     mkdir -p "$dest$prefix/sbin"
     ln -sf ../bin/symbiont "$dest$prefix/sbin/symbiontd"

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 if scripts/cargo.sh fmt --version >/dev/null 2>&1; then
     scripts/cargo.sh fmt --all --check
     scripts/cargo.sh fmt --manifest-path fuzz/Cargo.toml --check
+    scripts/cargo.sh fmt --manifest-path scx/Cargo.toml --check
 else
     echo "lint: rustfmt is not installed; style not checked"
 fi

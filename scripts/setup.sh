@@ -2,6 +2,7 @@
 # Installs what is missing on a Debian or Ubuntu machine, and nothing else.
 #   scripts/setup.sh build   what building and the main job need
 #   scripts/setup.sh test    also what the tests use
+#   scripts/setup.sh scx     what the scheduler in the kernel is built with
 #   scripts/setup.sh deb     also what makes the Debian package; check-deb: what checks it
 set -eu
 
@@ -48,6 +49,23 @@ if [ "${1:-build}" = test ]; then
 fi
 
 case ${1:-build} in
+scx)
+    # The oldest clang that will do is 16 (scx/build.rs); Debian 12 has it beside its usual one.
+    clang_is_fine() {
+        version=$("$1" -dumpversion 2>/dev/null) && [ "${version%%.*}" -ge 16 ]
+    }
+    found=
+    for name in clang clang-21 clang-20 clang-19 clang-17 clang-16; do
+        ! clang_is_fine "$name" || found=$name
+    done
+    if [ -z "$found" ]; then
+        . /etc/os-release
+        [ "${ID:-}${VERSION_ID:-}" = debian12 ] && missing="$missing clang-16" || missing="$missing clang"
+    fi
+    need pkg-config pkg-config
+    [ -e /usr/include/libelf.h ] || missing="$missing libelf-dev"
+    [ -e /usr/include/zlib.h ] || missing="$missing zlib1g-dev"
+    ;;
 deb) need dpkg-shlibdeps dpkg-dev ;;
 check-deb)
     need debootstrap debootstrap

@@ -144,6 +144,9 @@ pub struct Run {
     /// that programs count the CPUs that they count without Symbiont
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Narrow::AsDecided)]
     pub narrow: Narrow,
+    /// How threads that keep their masks are kept where they are placed
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Actuator::Nudges)]
+    pub actuator: Actuator,
     /// How new processes and threads are found
     #[arg(long, value_enum, value_name = "HOW", default_value_t = EnrolBy::Auto)]
     pub enrol_by: EnrolBy,
@@ -261,6 +264,28 @@ impl From<Narrow> for symbiont_control::Holding {
             Narrow::AsDecided => Self::AsDecided,
             Narrow::WhereNeeded => Self::WhereNeeded,
             Narrow::Always => Self::Always,
+        }
+    }
+}
+
+/// How threads that keep their masks are kept where they are placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Actuator {
+    /// They are nudged there, and again when the kernel has moved them away
+    Nudges,
+    /// By a scheduler of Symbiont's in the kernel (sched_ext), to which only placed threads are given; it takes root
+    /// and the program symbiont-scx
+    SchedExt,
+    /// The same, with all usual threads of the machine
+    SchedExtFull,
+}
+
+impl From<Actuator> for symbiont_linux::machine::Keeping {
+    fn from(actuator: Actuator) -> Self {
+        match actuator {
+            Actuator::Nudges => Self::Nudges,
+            Actuator::SchedExt => Self::SchedExt,
+            Actuator::SchedExtFull => Self::SchedExtFull,
         }
     }
 }

@@ -100,6 +100,7 @@ fn read(args: &Args) -> anyhow::Result<Config> {
     args.parameters.values(find(&config.policy)?)?;
     config.set.extend(args.parameters.set.iter().cloned());
     config.narrow = args.narrow.map_or(config.narrow, Into::into);
+    config.actuator = args.actuator.map_or(config.actuator, Into::into);
     Ok(config)
 }
 

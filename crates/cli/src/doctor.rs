@@ -117,6 +117,17 @@ fn columns() -> usize {
     size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(80)
 }
 
+/// Could threads be kept on their targets by a scheduler in the kernel?
+fn scheduler_ability() -> Ability {
+    match (symbiont_ext::obstacle(), symbiont_ext::loader()) {
+        (Some(why), _) => Ability::Absent(why),
+        (None, None) => Ability::Absent(
+            "the program symbiont-scx, which loads a scheduler, is not installed".to_owned(),
+        ),
+        (None, Some(_)) => Ability::Full,
+    }
+}
+
 fn host() -> anyhow::Result<HostTopology> {
     HostTopology::read().context("cannot read this machine's topology")
 }
@@ -137,6 +148,7 @@ fn look(state_dir: &Path) -> anyhow::Result<Findings> {
         affinity: abilities.affinity,
         boost: abilities.boost,
         idle_class: abilities.idle_class,
+        scheduler: scheduler_ability(),
         enrolment: watcher.enrolment(),
     };
     let policies = policies()
@@ -228,6 +240,11 @@ impl Findings {
         }
         lines.push(format!("  boost (nice)    {}", words(&self.support.boost)));
         lines.push(format!("  SCHED_IDLE      {}", words(&self.support.idle_class)));
+        lines.push(
+            text::hanging("  sched_ext       ", &words(&self.support.scheduler), 18)
+                .trim_end()
+                .to_owned(),
+        );
         lines.extend(core_scheduling(&self.topology, &self.core_scheduling));
         lines.push(format!("  journal         in {}", self.state_dir));
         lines.push(String::new());

@@ -75,6 +75,7 @@ mod tests {
             affinity: Ability::Full,
             boost: Ability::Full,
             idle_class: Ability::Full,
+            scheduler: Support::no_scheduler(),
             enrolment: Ability::Full,
         };
         prospects(&Topology::synthetic(machine).unwrap(), &support)
@@ -110,6 +111,7 @@ mod tests {
             signals: std::collections::BTreeMap::new(),
             boost: Ability::Full,
             idle_class: Ability::Full,
+            scheduler: Support::no_scheduler(),
             enrolment: Ability::Full,
         };
         let line = prospects(&Topology::synthetic("core:4 smt:2").unwrap(), &support);

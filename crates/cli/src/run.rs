@@ -14,7 +14,7 @@ use symbiont_linux::launch::{
     Command, Job, Manager, Notice, Supervised, Timeouts, exec_in_place, finish, let_writes_fail,
     supervise,
 };
-use symbiont_linux::machine::CountOptions;
+use symbiont_linux::machine::{CountOptions, Keeping};
 use symbiont_linux::observe::Choice;
 use symbiont_linux::perf::Sharing;
 use symbiont_linux::slow::SlowCpu;
@@ -25,7 +25,7 @@ use symbiont_safe_open::output::{self, Whole};
 use symbiont_topology::HostTopology;
 use symbiont_wire::{Request, Status};
 
-use crate::args::{EnrolBy, Narrow, ReportForm, Run, SeeBy};
+use crate::args::{Actuator, EnrolBy, Narrow, ReportForm, Run, SeeBy};
 use crate::client::{self, Asked, enrol_with_daemon};
 use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::{self, Fitting};
@@ -169,6 +169,7 @@ fn refuse_what_a_daemon_cannot(args: &Run) -> anyhow::Result<()> {
         (!args.slower.is_empty(), "--slower"),
         (args.see_by == SeeBy::Tracepoints, "--see-by"),
         (args.narrow != Narrow::AsDecided, "--narrow"),
+        (args.actuator != Actuator::Nudges, "--actuator"),
         (!args.knowledge.model.is_empty(), "--model"),
         (args.knowledge.slowdowns.is_some(), "--slowdowns"),
         (args.activity.are_given(), "--vectors"),
@@ -200,6 +201,8 @@ fn plan<'a>(args: &'a Run, jobs: &[Job]) -> anyhow::Result<Plan<'a>> {
         quantum: args.quantum.unwrap_or(policy.quantum),
         bounds: Bounds { hold: args.hold, budget: args.budget },
         holding: args.narrow.into(),
+        // One that only looks loads nothing.
+        keeping: if args.dry_run { Keeping::Nudges } else { args.actuator.into() },
         choice: match args.enrol_by {
             EnrolBy::Auto => Choice::Best,
             EnrolBy::Scan => Choice::Scan,

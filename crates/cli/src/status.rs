@@ -10,7 +10,8 @@ use std::fmt::Write;
 use symbiont_daemon::ClientError;
 use symbiont_topology::counted;
 use symbiont_wire::{
-    Explanations, Failure, ProgramStatus, Request, STATUS_SCHEMA, Status, WHY_SCHEMA,
+    Explanations, Failure, KernelScheduler, ProgramStatus, Request, STATUS_SCHEMA, Status,
+    WHY_SCHEMA,
 };
 
 use container::{command_of, container_line};
@@ -95,6 +96,9 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
             gain * 100.0
         )?;
     }
+    if let Some(scheduler) = &status.scheduler {
+        writeln!(out, "{}", in_the_kernel(scheduler))?;
+    }
     for note in &status.notes {
         out += &note_lines(note);
     }
@@ -146,6 +150,27 @@ fn note_lines(note: &str) -> String {
     let mut lines = note.lines().map(clean);
     let first = hanging("note:", &lines.next().unwrap_or_default(), NOTE);
     lines.fold(first, |text, line| text + &line + "\n")
+}
+
+/// What the scheduler in the kernel did.
+pub(crate) fn in_the_kernel(scheduler: &KernelScheduler) -> String {
+    let all = scheduler.own_s + scheduler.lent_s;
+    let mut said = vec![match all > 0.0 {
+        true => format!(
+            "{:.1} % of placed threads' time where they belong",
+            scheduler.own_s / all * 100.0
+        ),
+        false => "no placed thread has run".to_owned(),
+    }];
+    let classes =
+        [(scheduler.latency_siblings_idle, "latency"), (scheduler.alone_siblings_idle, "alone")];
+    for (idle, class) in classes {
+        said.extend(idle.map(|idle| {
+            format!("siblings idle for {:.1} % of the time of class {class}", idle * 100.0)
+        }));
+    }
+    said.push(counted(scheduler.preemptions, "preemption"));
+    format!("scheduler in the kernel: {}", said.join(", "))
 }
 
 fn time(seconds: f64) -> String {

@@ -48,6 +48,7 @@ fn header() -> Header {
             affinity: Ability::Full,
             boost: Ability::Full,
             idle_class: Ability::Full,
+            scheduler: Support::no_scheduler(),
             enrolment: Ability::Full,
         },
         policy: "static".into(),

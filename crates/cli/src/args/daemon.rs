@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use symbiont_machine::Class;
 
-use super::{Narrow, Parameters, State, parse_delay};
+use super::{Actuator, Narrow, Parameters, State, parse_delay};
 use crate::top::Fold;
 use crate::top::clean::is_shown;
 
@@ -49,6 +49,9 @@ pub struct Daemon {
     /// mask is set back within microseconds
     #[arg(long, value_enum, value_name = "WHICH")]
     pub narrow: Option<Narrow>,
+    /// How other threads are kept where they are placed, instead of the configuration's `actuator`
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub actuator: Option<Actuator>,
     /// Directory of rules (*.toml) that say what is managed without being asked for; repeatable, a
     /// file replaces the one of the same name in an earlier directory [default: see Files]
     #[arg(long, value_name = "DIR")]

@@ -54,6 +54,7 @@ impl DescribedFindings {
             affinity: Ability::Full,
             boost: Ability::Full,
             idle_class: Ability::Full,
+            scheduler: Support::no_scheduler(),
             enrolment: Ability::Full,
         };
         let choice = |entry: &symbiont_policy::Entry| {

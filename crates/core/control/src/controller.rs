@@ -57,6 +57,8 @@ pub struct Controller<M> {
     settings: AppliedSettings,
     tally: Tally,
     last: Option<Step>,
+    /// Did the machine keep threads on their targets by itself when that was last reported to the policy?
+    offered: bool,
     /// Failures in a row that are passed over, and how many there were just now.
     tolerated: u32,
     in_a_row: u32,
@@ -80,6 +82,7 @@ impl<M: Machine> Controller<M> {
             settings,
             tally,
             last: None,
+            offered: false,
             tolerated: 0,
             in_a_row: 0,
         }
@@ -127,7 +130,7 @@ impl<M: Machine> Controller<M> {
         // The machine reports what it can count only after it was asked. A policy that can do with less
         // learns of it before, so that its messages name what it does without.
         self.machine.measure(&self.policy.requirements().asked());
-        let _ = self.policy.offer(self.machine.support(), self.machine.topology());
+        self.offer();
         self.measure();
         match self.machine.support().missing(&self.policy.requirements().required) {
             Some((signal, why)) => {
@@ -135,6 +138,12 @@ impl<M: Machine> Controller<M> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Reports to the policy what the machine can do.
+    fn offer(&mut self) {
+        self.offered = self.machine.support().scheduler.exists();
+        let _ = self.policy.offer(self.machine.support(), self.machine.topology());
     }
 
     /// Has the machine measure what the policy asks for, and more.
@@ -189,8 +198,11 @@ impl<M: Machine> Controller<M> {
         let view = View::new(self.machine.topology(), &sample, &characterizations, seen);
         let view = view.measured(&measurements);
         let mut placement = self.policy.place(&view);
-        let (topology, did) = (self.machine.topology(), &characterizations);
-        self.disagreement.adjust(self.holding, topology, &sample, did, &mut placement);
+        let is_kept = self.machine.support().scheduler.exists();
+        if !is_kept {
+            let (topology, did) = (self.machine.topology(), &characterizations);
+            self.disagreement.adjust(self.holding, topology, &sample, did, &mut placement);
+        }
         let barred = self.settings.barred(self.tally.quanta);
         let situation = Situation {
             sample: &sample,
@@ -205,8 +217,13 @@ impl<M: Machine> Controller<M> {
             self.settings.reach(*id, target, placement.get(id));
         }
 
-        let nudged = self.machine.insist(self.disagreement.insisted(&placement));
+        self.machine.keep(&placement);
+        let insisted = if is_kept { Vec::new() } else { self.disagreement.insisted(&placement) };
+        let nudged = self.machine.insist(insisted);
         self.tally.add_nudges(nudged);
+        if self.machine.support().scheduler.exists() != self.offered {
+            self.offer();
+        }
 
         let step = Step { sample, characterizations, measurements, placement, plan, outcomes };
         self.tally.add(&step, count_new(before.as_ref(), &step.sample));
@@ -267,6 +284,7 @@ impl<M: Machine> Controller<M> {
         for (asked, outcome) in moves.iter().zip(&outcomes) {
             self.tally.add_move(asked, outcome);
         }
+        self.machine.keep(&Placement::new());
         self.settings.forget_nudged();
         self.tally.add_nudges(self.machine.insist(Vec::new()));
         Ok(moves.into_iter().zip(outcomes).collect())

@@ -125,3 +125,16 @@ fn a_thread_that_is_moved_away_again_and_again_is_insisted_on_until_the_end() {
     assert!(controller.machine().insisted.is_empty(), "nothing is nudged after the release");
     assert!(controller.tally().done > done);
 }
+
+#[test]
+fn a_machine_that_keeps_threads_is_given_the_decision_and_nudges_none() {
+    let mut machine = machine();
+    machine.support.scheduler = Ability::Full;
+    let mut controller = Controller::new(machine, Box::new(NeverTwice), planner());
+    let placement = controller.step().unwrap().placement.clone();
+    assert_eq!(controller.machine().kept, placement);
+    assert!(controller.machine().log.is_empty(), "no move is asked for");
+    assert_eq!(controller.applied().len(), placement.len(), "and all are where they belong");
+    controller.release().unwrap();
+    assert!(controller.machine().kept.is_empty() && controller.applied().is_empty());
+}

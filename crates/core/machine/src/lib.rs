@@ -88,6 +88,12 @@ pub trait Machine {
     /// When the machine can no longer be steered at all.
     fn apply(&mut self, moves: &[Move]) -> Result<Vec<Outcome>, Self::Error>;
 
+    /// Gives the whole decision of a quantum, after its moves, to a machine that keeps threads on their targets by
+    /// itself ([`Support::scheduler`]). Others have no use for it.
+    fn keep(&mut self, placement: &Placement) {
+        let _ = placement;
+    }
+
     /// Has the machine look between two samples whether these threads are where they were nudged, and nudge
     /// those that run elsewhere, until the next call. Gives how many nudges that took since the last one.
     /// A machine that cannot look in between does nothing.

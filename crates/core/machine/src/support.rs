@@ -128,11 +128,21 @@ pub struct Support {
     /// Can a thread be put in the idle class, and can that be undone?
     #[serde(rename = "waiting")]
     pub idle_class: Ability,
+    /// Are threads kept on their targets by a scheduler in the kernel? It needs no masks, and keeps other programs
+    /// off a core only while a thread of a class that has cores of its own runs there.
+    #[serde(default = "Support::no_scheduler")]
+    pub scheduler: Ability,
     /// Are all threads of a program found, and how soon?
     pub enrolment: Ability,
 }
 
 impl Support {
+    /// The kernel's own scheduler decides.
+    #[must_use]
+    pub fn no_scheduler() -> Ability {
+        Ability::Absent("it was not asked for".to_owned())
+    }
+
     /// The first signal that is needed and missing, with the reason.
     #[must_use]
     pub fn missing(&self, needs: &Signals) -> Option<(Signal, String)> {

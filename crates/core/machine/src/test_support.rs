@@ -12,8 +12,9 @@ use std::time::Duration;
 use symbiont_topology::{CpuSet, Topology};
 
 use crate::{
-    Ability, Change, Counting, Ended, Lifecycle, Machine, Move, Outcome, Program, ProgramId,
-    RunState, Sample, Signal, Signals, Support, Target, ThreadId, ThreadSample, Timestamp,
+    Ability, Change, Counting, Ended, Lifecycle, Machine, Move, Outcome, Placement, Program,
+    ProgramId, RunState, Sample, Signal, Signals, Support, Target, ThreadId, ThreadSample,
+    Timestamp,
 };
 
 /// A sleeping, settled thread of program `program`, which is also its process.
@@ -42,6 +43,7 @@ pub fn full_support() -> Support {
         affinity: Ability::Full,
         boost: Ability::Full,
         idle_class: Ability::Full,
+        scheduler: Support::no_scheduler(),
         enrolment: Ability::Full,
     }
 }
@@ -77,6 +79,8 @@ pub struct FakeMachine {
     pub log: Vec<(Move, Outcome)>,
     /// Settings that are applied no more; the next call of `lapsed` takes them along.
     pub lapsed: Vec<(Move, Outcome)>,
+    /// The decision that it was given last, to keep by itself.
+    pub kept: Placement,
     /// The threads that are insisted on.
     pub insisted: Vec<(ThreadId, CpuSet)>,
     /// Overrules the machine's own answer (done, or gone for a thread that it
@@ -99,6 +103,7 @@ impl FakeMachine {
             masks: BTreeMap::new(),
             log: Vec::new(),
             lapsed: Vec::new(),
+            kept: Placement::new(),
             insisted: Vec::new(),
             answer: None,
         }
@@ -183,6 +188,10 @@ impl Machine for FakeMachine {
     }
 
     /// As if each had to be nudged once since the last call.
+    fn keep(&mut self, placement: &Placement) {
+        self.kept.clone_from(placement);
+    }
+
     fn insist(&mut self, on: Vec<(ThreadId, CpuSet)>) -> u64 {
         std::mem::replace(&mut self.insisted, on).len() as u64
     }

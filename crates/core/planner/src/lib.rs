@@ -36,6 +36,8 @@
 //! - Releasing undoes all that is applied (`a_release_undoes_all_that_is_applied`).
 //! - A nudge is made once, and again when its thread has left
 //!   (`a_thread_is_nudged_to_its_target_and_again_when_it_has_left`).
+//! - A machine that keeps threads on their targets by itself gets no nudges
+//!   (`a_machine_that_keeps_threads_by_itself_is_asked_for_no_nudges`).
 //! - A mask that is gone is undone, and no other (`a_target_of_which_nothing_is_left_is_undone`).
 //! - With a budget, all get their turn (`a_small_budget_starves_no_thread`).
 

@@ -522,3 +522,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_machine_that_keeps_threads_by_itself_is_asked_for_no_nudges() {
+    let support = Support { scheduler: Ability::Full, ..full_support() };
+    let want = placement(&[(0, nudged("1"))]);
+    let plan = |sample: &Sample| {
+        let mut planner = Planner::new(Bounds::none());
+        plan_with(&mut planner, sample, &Placement::new(), &want, &support, &Barred::new())
+    };
+    let reached = vec![(id(0), Target::Cpus(set("1")))];
+    let away = plan(&running(3));
+    assert_eq!((away.moves.len(), &away.reached), (0, &reached));
+    let mut asleep = running(3);
+    asleep.threads[0].state = RunState::Sleeping;
+    assert_eq!(plan(&asleep).reached, reached, "it wakes where it belongs");
+    let mut starting = running(3);
+    starting.threads[0].lifecycle = Lifecycle::Fresh;
+    let fresh = plan(&starting);
+    assert_eq!(reasons(&fresh), [(0, Why::Unsettled)], "it is not kept yet");
+    assert!(fresh.reached.is_empty());
+}

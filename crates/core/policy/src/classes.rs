@@ -11,6 +11,8 @@
 //! is kept off them, too. Without such programs the policy's decisions pass unchanged, but that
 //! programs of class `batch` run in the idle class. Both a program with cores of its own and those that
 //! stay off them are *held*: their threads' masks say so, for the kernel would not keep idle cores free.
+//! Where the machine has a scheduler in the kernel that knows the classes, no thread is held, and others have the
+//! granted cores while their program sleeps.
 //!
 //! # Terms and units
 //! *Granted*: the cores that a program has for itself. At least half of the cores that programs may
@@ -22,6 +24,8 @@
 //! - The general ones of a policy, over every policy (`targets_are_allowed` and its neighbours).
 //! - No hardware thread of a granted core is a target of another program's thread, unless its user
 //!   allows it no other (`granted_cores_hold_nothing_else`).
+//! - Under a scheduler that knows the classes no mask is wanted, and none stays off granted cores
+//!   (`under_a_scheduler_no_thread_is_held`).
 //! - A program keeps its cores while it sleeps (`cores_stay_granted_while_their_program_sleeps`).
 //! - A program of class `alone` has one hardware thread of each core
 //!   (`a_measured_program_leaves_siblings_empty`).
@@ -47,6 +51,8 @@ const LONG: u32 = 50;
 pub struct Classes {
     inner: Box<dyn Policy>,
     grants: BTreeMap<ProgramId, Grant>,
+    /// Does the machine keep other programs off a granted core while its program runs there, and only then?
+    kept: bool,
 }
 
 /// What a program has for itself.
@@ -85,7 +91,7 @@ impl Classes {
     /// Around a policy.
     #[must_use]
     pub fn new(inner: Box<dyn Policy>) -> Self {
-        Self { inner, grants: BTreeMap::new() }
+        Self { inner, grants: BTreeMap::new(), kept: false }
     }
 
     /// Brings the grants up to date; gives why programs have none.
@@ -143,18 +149,18 @@ fn granted(grants: &BTreeMap<ProgramId, Grant>, topology: &Topology) -> CpuSet {
     cpus_of(topology, grants.values().flat_map(|grant| &grant.cores).copied())
 }
 
-/// Shows the programs without grants, and of the machine what is not granted.
+/// Shows the programs without grants, and of the machine what is not granted to others.
 fn show<T>(
     grants: &BTreeMap<ProgramId, Grant>,
+    granted: &CpuSet,
     view: &View<'_>,
     look: impl FnOnce(&View<'_>) -> T,
 ) -> T {
-    let granted = granted(grants, view.topology);
-    if granted.is_empty() {
+    if grants.is_empty() {
         return look(view);
     }
     let rest: Vec<_> = view.threads.iter().filter(|t| !grants.contains_key(&t.program)).collect();
-    let limits: Vec<CpuSet> = rest.iter().map(|t| spared(t.allowed, view, &granted)).collect();
+    let limits: Vec<CpuSet> = rest.iter().map(|t| spared(t.allowed, view, granted)).collect();
     let threads = rest.into_iter().zip(&limits);
     let threads =
         threads.map(|(thread, allowed)| ThreadView { allowed, ..thread.clone() }).collect();
@@ -229,6 +235,7 @@ impl Policy for Classes {
     }
 
     fn offer(&mut self, offered: &Support, topology: &Topology) -> Option<String> {
+        self.kept = offered.scheduler.exists();
         self.inner.offer(offered, topology)
     }
 
@@ -238,12 +245,15 @@ impl Policy for Classes {
 
     fn place(&mut self, view: &View<'_>) -> Placement {
         let refused = self.grant(view);
-        let mut placement = show(&self.grants, view, |rest| {
+        let granted = match self.kept {
+            true => CpuSet::new(),
+            false => granted(&self.grants, view.topology),
+        };
+        let mut placement = show(&self.grants, &granted, view, |rest| {
             let mut placement = self.inner.place(rest);
             cookies::part(rest, &mut placement);
             placement
         });
-        let granted = granted(&self.grants, view.topology);
         for thread in &view.threads {
             let class = class_of(view, thread.program);
             if let Some(grant) = self.grants.get(&thread.program) {
@@ -254,7 +264,11 @@ impl Policy for Classes {
                     placement.insert(thread.id, left);
                     continue;
                 }
-                placement.insert(thread.id, on_its_cores(view, thread, class, &grant.cores));
+                let mut on = on_its_cores(view, thread, class, &grant.cores);
+                if self.kept {
+                    on.mask = Target::Os;
+                }
+                placement.insert(thread.id, on);
                 continue;
             }
             let Some(assignment) = placement.get_mut(&thread.id) else { continue };
@@ -263,7 +277,8 @@ impl Policy for Classes {
                     format!("no core of its own: {why}; {}", assignment.reason).into();
             }
             keep_off(view, thread, &granted, assignment);
-            if class == Class::Batch && thread.lifecycle >= Lifecycle::Starting {
+            // A scheduler in the kernel knows the class.
+            if class == Class::Batch && !self.kept && thread.lifecycle >= Lifecycle::Starting {
                 assignment.priority = Priority::Idle;
                 assignment.reason = format!("batch; {}", assignment.reason).into();
             }
@@ -280,7 +295,8 @@ impl Policy for Classes {
     }
 
     fn foresight(&self, view: &View<'_>) -> Option<Box<dyn Foresight>> {
-        show(&self.grants, view, |rest| self.inner.foresight(rest))
+        let granted = granted(&self.grants, view.topology);
+        show(&self.grants, &granted, view, |rest| self.inner.foresight(rest))
     }
 
     fn learned(&self) -> Option<LearnedPairs> {

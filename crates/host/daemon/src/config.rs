@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use symbiont_containers::Folders;
 use symbiont_control::Holding;
+use symbiont_linux::machine::Keeping;
 use symbiont_planner::Bounds;
 
 use crate::toml_file;
@@ -54,6 +55,8 @@ pub struct Config {
     pub budget: Option<usize>,
     /// Which masks stay narrow.
     pub narrow: Holding,
+    /// How other threads are kept on their targets; what it was at the start counts.
+    pub actuator: Keeping,
     /// The interference model, for policies that need one.
     pub model: Option<PathBuf>,
     /// Measured slowdowns of pairs, for policies that need them.
@@ -111,6 +114,7 @@ impl Default for Config {
             hold: 0,
             budget: None,
             narrow: Holding::default(),
+            actuator: Keeping::default(),
             model: None,
             slowdowns: None,
             catalogue: None,

@@ -39,6 +39,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use symbiont_wire::KernelScheduler;
 use symbiont_wire::jobs::NodeJobs;
 
 use crate::config::MetricsConfig;
@@ -94,6 +95,8 @@ pub struct Figures {
     pub rescans: u64,
     /// Reads of single threads that failed although the thread was there.
     pub unreadable: u64,
+    /// What the scheduler in the kernel did; nothing where there is none.
+    pub scheduler: KernelScheduler,
     /// Living programs, threads, and threads that are kept on chosen hardware threads.
     pub programs: usize,
     pub threads: usize,
@@ -166,6 +169,11 @@ struct Counters {
     missing: Counter,
     rescans: Counter,
     unreadable: Counter,
+    dispatches: Counter,
+    preemptions: Counter,
+    starved: Counter,
+    own: Counter<f64, AtomicU64>,
+    lent: Counter<f64, AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -273,8 +281,37 @@ impl Metrics {
             ),
             ("connector_rescans", "Scans of /proc that made losses good", &counters.rescans),
             ("unreadable_threads", "Failed reads of living threads", &counters.unreadable),
+            (
+                "scheduler_dispatches",
+                "Placed threads put on a CPU by the scheduler in the kernel",
+                &counters.dispatches,
+            ),
+            (
+                "scheduler_preemptions",
+                "CPUs taken from a thread for another one by the scheduler in the kernel",
+                &counters.preemptions,
+            ),
+            (
+                "scheduler_starved",
+                "Threads run by the scheduler in the kernel since they had waited too long",
+                &counters.starved,
+            ),
         ] {
             registry.register(name, help, counter.clone());
+        }
+        for (name, help, counter) in [
+            (
+                "scheduler_own",
+                "Time of placed threads where they belong, by the scheduler in the kernel",
+                &counters.own,
+            ),
+            (
+                "scheduler_lent",
+                "Time of placed threads elsewhere, by the scheduler in the kernel",
+                &counters.lent,
+            ),
+        ] {
+            registry.register_with_unit(name, help, seconds(), counter.clone());
         }
         for (name, help, gauge) in [
             ("programs", "Managed programs", &gauges.programs),
@@ -428,8 +465,16 @@ impl Metrics {
             (&counters.missing, figures.missing),
             (&counters.rescans, figures.rescans),
             (&counters.unreadable, figures.unreadable),
+            (&counters.dispatches, figures.scheduler.dispatches),
+            (&counters.preemptions, figures.scheduler.preemptions),
+            (&counters.starved, figures.scheduler.starved),
         ] {
             counter.inc_by(total.saturating_sub(counter.get()));
+        }
+        for (counter, total) in
+            [(&counters.own, figures.scheduler.own_s), (&counters.lent, figures.scheduler.lent_s)]
+        {
+            counter.inc_by((total - counter.get()).max(0.0));
         }
         let gauges = &self.gauges;
         for (gauge, value) in [

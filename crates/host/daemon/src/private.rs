@@ -27,7 +27,7 @@ use std::time::Duration;
 use symbiont_control::Holding;
 use symbiont_linux::actuate::{LockError, StateDirError};
 use symbiont_linux::launch::Manager;
-use symbiont_linux::machine::{CountOptions, LinuxError, LinuxMachine, MachineOptions};
+use symbiont_linux::machine::{CountOptions, Keeping, LinuxError, LinuxMachine, MachineOptions};
 use symbiont_linux::observe::{Choice, WatchOptions};
 use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::{Class, DryRun, Machine, Signal};
@@ -60,6 +60,8 @@ pub struct Plan<'a> {
     pub bounds: Bounds,
     /// Which masks stay narrow.
     pub holding: Holding,
+    /// How other threads are kept on their targets.
+    pub keeping: Keeping,
     /// How new threads are found.
     pub choice: Choice,
     /// How events are counted.
@@ -138,7 +140,7 @@ fn try_to_manage(
     };
     let watch = WatchOptions { choice: plan.choice, ..WatchOptions::default() };
     let (state_dir, counting) = (plan.state_dir.clone(), plan.counting.clone());
-    let options = MachineOptions { state_dir, watch, counting };
+    let options = MachineOptions { state_dir, watch, counting, keeping: plan.keeping };
     let roots: Vec<(String, u32)> =
         manager.roots().iter().map(|root| (root.name().to_owned(), root.pid())).collect();
     let last_word = roots.first().and_then(|(_, process)| LastWord::to_user_of(*process));

@@ -136,6 +136,7 @@ pub fn serve(daemon: Daemon<'_>) -> Result<RestoreReport, ServeError> {
         state_dir: daemon.state_dir.clone(),
         watch: WatchOptions::default(),
         counting: daemon.counting.clone(),
+        keeping: daemon.config.actuator,
     };
     let machine =
         LinuxMachine::new(host, options, hub).map_err(|(error, _)| machine_trouble(&error))?;

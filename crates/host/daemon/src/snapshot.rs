@@ -121,6 +121,7 @@ pub fn snapshot(
             moves: status.moves,
             reasons: status.reasons,
             usage: status.usage,
+            scheduler: status.scheduler,
         }),
         cores: known.topology.cores().iter().map(|core| core_status(known, names, core)).collect(),
         programs,
@@ -326,6 +327,7 @@ mod tests {
             reasons: BTreeMap::new(),
             usage: Usage::default(),
             gain_over_chance: None,
+            scheduler: None,
             notes: vec!["a note".into()],
         }
     }

@@ -39,6 +39,7 @@ mod counter;
 mod hook;
 mod hotplug;
 mod insisting;
+mod kept;
 mod observer;
 mod programs;
 mod quantum_timer;
@@ -56,8 +57,8 @@ use std::time::Duration;
 use rustix::fd::BorrowedFd;
 use rustix::process::Pid;
 use symbiont_machine::{
-    Lifecycle, Machine, Move, Outcome, Program, ProgramId, RunState, Sample, Signal, Signals,
-    Support, ThreadId, ThreadSample, Timestamp,
+    Lifecycle, Machine, Move, Outcome, Placement, Program, ProgramId, RunState, Sample, Signal,
+    Signals, Support, ThreadId, ThreadSample, Timestamp,
 };
 use symbiont_topology::{CpuSet, HostTopology, Topology, counted};
 
@@ -66,6 +67,7 @@ pub use counter::CountOptions;
 use counter::Counter;
 pub(crate) use hook::Hook;
 use insisting::{Insisting, runs_on, sleeps};
+use kept::Kept;
 pub use observer::Observer;
 use quantum_timer::{Early, QuantumTimer, Woken};
 pub use release::Living;
@@ -74,6 +76,9 @@ pub use settling::SETTLE;
 use start::Starts;
 use survivors::Survivors;
 pub use ticker::Lateness;
+
+use symbiont_ext::SchedulerError;
+pub use symbiont_ext::Statistics;
 
 use crate::actuate::{
     Actuator, ActuatorError, Privilege, RestoreReport, Suspect, ThreadError, ThreadKey, affinity,
@@ -134,6 +139,21 @@ pub struct MachineOptions {
     pub watch: WatchOptions,
     /// How to count events, where that is needed.
     pub counting: CountOptions,
+    /// How threads that no mask holds are kept on their targets.
+    pub keeping: Keeping,
+}
+
+/// How threads that no mask holds are kept on their targets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keeping {
+    /// They are nudged there, and again when the kernel has moved them away.
+    #[default]
+    Nudges,
+    /// By Symbiont's own `sched_ext` scheduler, to which only placed threads are given.
+    SchedExt,
+    /// The same, with all usual threads of the machine.
+    SchedExtFull,
 }
 
 /// Why this host cannot be watched or steered at all.
@@ -145,6 +165,9 @@ pub enum LinuxError {
     /// No journal can be kept, so that after a crash changes could not be undone.
     #[error(transparent)]
     Actuate(#[from] ActuatorError),
+    /// The scheduler that was asked for is not loaded.
+    #[error(transparent)]
+    Scheduler(#[from] SchedulerError),
     /// The loop cannot sleep.
     #[error("cannot wait for the end of a quantum: {0}")]
     Wait(#[source] io::Error),
@@ -169,6 +192,8 @@ pub struct LinuxMachine<W> {
     next_program: u32,
     /// The threads of the last sample, in order.
     known: Vec<ThreadKey>,
+    /// Those of them that may be placed.
+    settled: BTreeMap<ThreadId, ProgramId>,
     /// What each process had run at the last sample, in order.
     last_ran: Vec<(u32, Duration)>,
     starts: Starts,
@@ -182,6 +207,7 @@ pub struct LinuxMachine<W> {
     unreadable: u64,
     survivors: Survivors,
     insisting: Insisting,
+    kept: Kept,
     releases: Releases,
     roots_ended: bool,
     terminated: bool,
@@ -204,10 +230,11 @@ impl<W: Wait> LinuxMachine<W> {
         let started = Actuator::new(&host, &options.state_dir).map_err(LinuxError::from).and_then(
             |actuator| {
                 let hook = Box::new(Hook(actuator.clone()));
-                Ok((Watcher::start(options.watch, hook)?, actuator))
+                let watcher = Watcher::start(options.watch, hook)?;
+                Ok((watcher, actuator, Kept::start(options.keeping)?))
             },
         );
-        let (watcher, actuator) = match started {
+        let (watcher, actuator, kept) = match started {
             Ok(started) => started,
             Err(error) => return Err((error, waiter)),
         };
@@ -218,6 +245,7 @@ impl<W: Wait> LinuxMachine<W> {
             boost: abilities.boost,
             idle_class: abilities.idle_class,
             enrolment: watcher.enrolment(),
+            scheduler: kept.ability(),
         };
         Ok(Self {
             host,
@@ -233,6 +261,7 @@ impl<W: Wait> LinuxMachine<W> {
             programs: Vec::new(),
             next_program: 0,
             known: Vec::new(),
+            settled: BTreeMap::new(),
             last_ran: Vec::new(),
             starts: Starts::default(),
             cookies: Cookies::new(),
@@ -243,6 +272,7 @@ impl<W: Wait> LinuxMachine<W> {
             unreadable: 0,
             survivors: Survivors::default(),
             insisting: Insisting::default(),
+            kept,
             releases: Releases::default(),
             roots_ended: false,
             terminated: false,
@@ -322,7 +352,21 @@ impl<W: Wait> LinuxMachine<W> {
             let all = counted(at_once + waiting, "thread");
             lines.push(format!("{at_once} of {all} are counted at a time, in turns"));
         }
+        lines.extend(self.scheduler_lost());
         lines
+    }
+
+    /// That the scheduler in the kernel ended, and why.
+    #[must_use]
+    pub fn scheduler_lost(&self) -> Option<String> {
+        let why = self.kept.lost()?;
+        Some(format!("the scheduler in the kernel ended, and threads are nudged: {why}"))
+    }
+
+    /// What the scheduler in the kernel did so far; none where there is none.
+    #[must_use]
+    pub fn scheduled(&self) -> Option<&Statistics> {
+        self.kept.statistics()
     }
 
     /// How late the loop woke so far.
@@ -380,7 +424,10 @@ impl<W: Wait> LinuxMachine<W> {
     pub fn restore_all(self) -> (RestoreReport, W) {
         // No newborn may be given anything while things are restored.
         drop(self.watcher);
-        (self.actuator.restore_all(), self.waiter)
+        let report = self.actuator.restore_all();
+        // No thread is left to it: it can go.
+        drop(self.kept);
+        (report, self.waiter)
     }
 
     fn now() -> Timestamp {
@@ -395,7 +442,8 @@ impl<W: Wait> LinuxMachine<W> {
         match thread.scheduling {
             Scheduling::Usual => {}
             Scheduling::Idle if is_idle() => {}
-            Scheduling::Idle | Scheduling::Special => return Lifecycle::Special,
+            Scheduling::Ext if self.actuator.has_set_ext(&thread.id) => {}
+            Scheduling::Idle | Scheduling::Ext | Scheduling::Special => return Lifecycle::Special,
         }
         let process = thread.id.process;
         let may_fork = parents.contains(&process)
@@ -533,6 +581,8 @@ impl<W: Wait> Machine for LinuxMachine<W> {
             self.survivors.note(processes.filter_map(|threads| Some(threads.first()?.id.process)));
             self.ended |= observed.is_empty();
         }
+        let settled = threads.iter().filter(|thread| thread.lifecycle.is_settled());
+        self.settled = settled.map(|thread| (thread.id, thread.program)).collect();
         let (counting, ended) = self.counter.take(at, &mut threads);
         Ok(Sample { at, threads, programs: self.programs.clone(), counting, ended })
     }
@@ -545,6 +595,12 @@ impl<W: Wait> Machine for LinuxMachine<W> {
         // From here on newborns may inherit what is not meant for them.
         self.watcher.hurry(Haste::AtOnce);
         Ok(self.actuator.apply_all(moves))
+    }
+
+    fn keep(&mut self, placement: &Placement) {
+        let Self { kept, actuator, programs, .. } = self;
+        kept.keep(placement, &self.settled, programs, actuator);
+        self.support.scheduler = kept.ability();
     }
 
     fn insist(&mut self, on: Vec<(ThreadId, CpuSet)>) -> u64 {

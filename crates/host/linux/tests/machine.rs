@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use symbiont_linux::launch::Wake;
-use symbiont_linux::machine::{CountOptions, LinuxMachine, MachineOptions, Wait};
+use symbiont_linux::machine::{CountOptions, Keeping, LinuxMachine, MachineOptions, Wait};
 use symbiont_linux::observe::{Choice, WatchOptions};
 use symbiont_machine::{Change, Machine, Move, Outcome, RunState, Sample, Target, ThreadId};
 use symbiont_topology::{CpuSet, HostTopology};
@@ -45,7 +45,8 @@ fn machine(choice: Choice) -> (LinuxMachine<Sleep>, TempDir) {
     let state_dir = tempfile::tempdir().unwrap();
     let watch = WatchOptions { choice, ..WatchOptions::default() };
     let (state_dir_path, counting) = (state_dir.path().join("state"), CountOptions::default());
-    let options = MachineOptions { state_dir: state_dir_path, watch, counting };
+    let options =
+        MachineOptions { state_dir: state_dir_path, watch, counting, keeping: Keeping::default() };
     let host = HostTopology::read().unwrap();
     let machine = LinuxMachine::new(host, options, Sleep).map_err(|(error, _)| error).unwrap();
     (machine, state_dir)

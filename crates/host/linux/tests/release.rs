@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use symbiont_linux::launch::Wake;
-use symbiont_linux::machine::{CountOptions, LinuxMachine, MachineOptions, Wait};
+use symbiont_linux::machine::{CountOptions, Keeping, LinuxMachine, MachineOptions, Wait};
 use symbiont_linux::observe::{Choice, WatchOptions};
 use symbiont_machine::{Change, Machine, Move, Outcome, Sample, Target, ThreadId};
 use symbiont_topology::{CpuSet, HostTopology};
@@ -101,6 +101,7 @@ impl Scene {
             state_dir: state.path().join("state"),
             watch: WatchOptions { choice, ..WatchOptions::default() },
             counting: CountOptions::default(),
+            keeping: Keeping::default(),
         };
         let host = HostTopology::read().unwrap();
         let sleep = Sleep { roots_ended: false };

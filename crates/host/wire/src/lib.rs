@@ -45,9 +45,9 @@ pub use call::{Call, CallError, Reply};
 pub use failure::Failure;
 pub use frame::{FrameBuffer, FrameTooLong, MOST_BYTES, to_frame};
 pub use reply::{
-    Attached, CoRunner, Container, Enrolled, Explanations, Info, Intruder, NextToProgram,
-    ProgramStatus, Quiet, Released, Reloaded, RunnerUp, Score, Status, Throttled, Usage, Waits,
-    Why,
+    Attached, CoRunner, Container, Enrolled, Explanations, Info, Intruder, KernelScheduler,
+    NextToProgram, ProgramStatus, Quiet, Released, Reloaded, RunnerUp, Score, Status, Throttled,
+    Usage, Waits, Why,
 };
 pub use request::Request;
 pub use snapshot::{CoreStatus, ManagerStatus, MoveStatus, Snapshot, ThreadStatus};

@@ -99,8 +99,33 @@ pub struct Status {
     /// by chance: 0.03 is 3 % more; none where that is not learned.
     #[serde(default)]
     pub gain_over_chance: Option<f64>,
+    /// What its scheduler in the kernel did so far; none where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<KernelScheduler>,
     /// What limits it here, and what went wrong lately.
     pub notes: Vec<String>,
+}
+
+/// What a scheduler in the kernel did since it was loaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct KernelScheduler {
+    /// How often a placed thread was put on a CPU.
+    pub dispatches: u64,
+    /// How often a CPU was taken from a thread for another one.
+    pub preemptions: u64,
+    /// How often a thread ran since it had waited too long, against its class or its neighbour's.
+    pub starved: u64,
+    /// Running time of placed threads on the CPUs where they belong, seconds.
+    pub own_s: f64,
+    /// The same elsewhere, where a CPU was idle, seconds.
+    pub lent_s: f64,
+    /// While threads of class latency ran, how much of the time of their siblings was idle, 0 to 1; none: none ran.
+    #[serde(default)]
+    pub latency_siblings_idle: Option<f64>,
+    /// The same of class alone.
+    #[serde(default)]
+    pub alone_siblings_idle: Option<f64>,
 }
 
 /// What the daemon itself uses.

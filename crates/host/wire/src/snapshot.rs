@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ProgramStatus, Usage};
+use crate::{KernelScheduler, ProgramStatus, Usage};
 
 // One message holds a page of the lists.
 /// The machine and its threads at one moment.
@@ -50,6 +50,9 @@ pub struct ManagerStatus {
     pub reasons: BTreeMap<String, BTreeMap<String, u64>>,
     /// What it uses.
     pub usage: Usage,
+    /// What its scheduler in the kernel did so far; none where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<KernelScheduler>,
 }
 
 /// A core.

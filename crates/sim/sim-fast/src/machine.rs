@@ -510,6 +510,7 @@ fn support(catalogue: &str) -> Result<Support, CatalogueError> {
         affinity: Ability::Full,
         boost: Ability::Full,
         idle_class: Ability::Full,
+        scheduler: Support::no_scheduler(),
         enrolment: Ability::Full,
     })
 }

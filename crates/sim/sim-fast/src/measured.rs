@@ -412,6 +412,7 @@ fn support() -> Support {
         affinity: Ability::Full,
         boost: Ability::Full,
         idle_class: Ability::Full,
+        scheduler: Support::no_scheduler(),
         enrolment: Ability::Full,
     }
 }

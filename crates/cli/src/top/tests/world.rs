@@ -81,6 +81,7 @@ pub fn daemon(threads: u32) -> Snapshot {
             .into(),
             reasons: [("withheld".to_owned(), [("it was moved lately".to_owned(), 7)].into())]
                 .into(),
+            scheduler: None,
             usage: Usage {
                 cpu_s: 3.2,
                 quanta: 18_250,

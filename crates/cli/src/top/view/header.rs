@@ -7,7 +7,7 @@ use super::super::clean::{broken, clean, cut};
 use super::super::row::Row;
 use super::super::screen::Screen;
 use crate::quiet::waiting_line;
-use crate::status::moves;
+use crate::status::{in_the_kernel, moves};
 
 /// Lines of the header, no wider than the terminal, with the first remarks.
 pub fn lines(screen: &Screen, columns: usize) -> Vec<String> {
@@ -57,7 +57,8 @@ fn remarks(now: &Snapshot) -> impl Iterator<Item = String> {
         Some(format!("{}: {}", clean(&program.name), waiting_line(program)?))
     });
     let notes = now.notes.iter().map(|note| format!("note: {}", clean(note)));
-    waits.take(2).chain(notes)
+    let kernel = now.manager.as_ref().and_then(|manager| manager.scheduler.as_ref());
+    kernel.map(in_the_kernel).into_iter().chain(waits.take(2)).chain(notes)
 }
 
 fn machine(now: &Snapshot) -> String {

@@ -17,6 +17,8 @@ mod daemon;
 mod elf;
 mod enrolment;
 mod init;
+mod keepers;
+mod kept;
 mod memory;
 mod nudging;
 mod pods;
@@ -116,6 +118,7 @@ fn kernel_and_counters(given: &Given) -> bool {
 pub const SCENARIOS: &[Scenario] = &[
     scenario("the_kernel_places_spinners", watched, spinners::recorded),
     scenario("nudged_threads_stay_where_the_kernel_agrees", timed, nudging::table),
+    scenario("a_core_is_kept_only_while_its_program_runs", timed, keepers::latency),
     scenario("programs_count_the_cpus_that_they_count_unmanaged", with_runtimes, runtimes::table),
     scenario("topology_is_read_as_it_was_given", any, topology::as_given),
     scenario("instructions_and_cycles_are_those_executed", counters, counters::exact),
@@ -134,6 +137,9 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("top_fits_on_a_narrow_terminal", smt4, top::once),
     scenario("the_program_that_asks_most_of_memory_runs_near_it", far_memory, memory::near),
     scenario("a_loaded_scheduler_is_respected", whole, scheduler::loaded),
+    scenario("a_scheduler_keeps_threads_without_masks", whole, kept::end),
+    scenario("nothing_is_left_of_a_scheduler_that_was_killed", whole, kept::killed),
+    scenario("a_scheduler_is_loaded_again_after_a_cpu_went", whole, kept::hotplug),
     scenario("masks_come_back_at_the_end", kernel, crash::end),
     scenario("masks_come_back_by_restore_after_a_crash", kernel, crash::restored),
     scenario("a_second_manager_learns_of_the_first_and_is_left_alone", whole, serving::second),

@@ -31,8 +31,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use symbiont_control::{Controller, Holding, Step};
+use symbiont_ext::{loader, obstacle};
 use symbiont_linux::launch::{Wake, be_urgent};
-use symbiont_linux::machine::{CountOptions, LinuxMachine, MachineOptions, Wait};
+use symbiont_linux::machine::{CountOptions, Keeping, LinuxMachine, MachineOptions, Wait};
 use symbiont_linux::observe::WatchOptions;
 use symbiont_machine::{Assignment, Outcome, Placement};
 use symbiont_planner::{Bounds, Planner};
@@ -45,11 +46,11 @@ use crate::given::Given;
 
 /// The role of those that disturb the others.
 pub const BURSTS: &str = "bursts";
-const QUANTUM: Duration = Duration::from_millis(100);
+pub const QUANTUM: Duration = Duration::from_millis(100);
 /// Targets last so long.
 const EPOCH: Duration = Duration::from_secs(5);
 /// Before the first: a program is not placed while it starts.
-const SETTLED: Duration = Duration::from_secs(2);
+pub const SETTLED: Duration = Duration::from_secs(2);
 
 /// A row may be so much below its reference, in percent.
 const SLACK: f64 = 1.0;
@@ -178,7 +179,7 @@ fn quarter(cpus: usize, sleeps_ms: u64, of_ms: u64) -> Vec<Shape> {
 }
 
 /// Nothing but time ends a quantum.
-struct Sleep;
+pub struct Sleep;
 
 impl Wait for Sleep {
     fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
@@ -188,10 +189,10 @@ impl Wait for Sleep {
 }
 
 /// Targets by the kernel's number of a thread.
-type Targets = Arc<Mutex<BTreeMap<u32, CpuSet>>>;
+pub type Targets = Arc<Mutex<BTreeMap<u32, CpuSet>>>;
 
 /// Puts threads where they are wanted.
-struct Wanted(Targets);
+pub struct Wanted(pub Targets);
 
 impl Policy for Wanted {
     fn name(&self) -> &'static str {
@@ -261,21 +262,26 @@ fn booked(before: &[Clocked], after: &[Clocked], cores: &[Vec<u32>], cpus: &[u32
     sums
 }
 
-/// Held, then nudged.
-fn stayed(given: &Given, row: &Row) -> [Stayed; 2] {
+/// Held, then nudged; or nudged by name and kept by a scheduler in the kernel.
+fn stayed<const N: usize>(
+    given: &Given,
+    row: &Row,
+    keeping: Keeping,
+    ways: [(Holding, usize); N],
+) -> [Stayed; N] {
     let cores = &given.cores;
     let shapes = (row.threads)(given.cpus().len());
     let mut program = Program::start(&shapes);
     let _disturbers = Disturbers::start(if row.bursts { cores.len() } else { 0 });
     let targets = Targets::default();
-    let mut controller = manager(&program, &targets);
+    let mut controller = manager(&program, &targets, keeping);
     let in_quanta = |time: Duration| time.as_millis() / QUANTUM.as_millis();
     run(&mut controller, in_quanta(SETTLED));
     let whole = |cpu: u32| -> CpuSet {
         let core = cores.iter().find(|core| core.contains(&cpu)).unwrap();
         if row.cores { core.iter().copied().map(PuId).collect() } else { PuId(cpu).into() }
     };
-    let both = [(Holding::Always, 1), (Holding::AsDecided, 2)].map(|(holding, epochs)| {
+    let each = ways.map(|(holding, epochs)| {
         controller.set_holding(holding);
         let (mut sums, mut moves) = ([0; 3], 0);
         let began = controller.machine().cost().cpu;
@@ -298,25 +304,35 @@ fn stayed(given: &Given, row: &Row) -> [Stayed; 2] {
         Stayed { on_cpu: share(sums[0]), on_core: share(sums[1]), nudges, cost }
     });
     let _ = controller.into_machine().restore_all();
-    both
+    each
 }
 
-/// A manager of the program, in this process.
-fn manager(program: &Program, targets: &Targets) -> Controller<LinuxMachine<Sleep>> {
+/// This guest, to be steered by this process.
+pub fn machine(keeping: Keeping) -> LinuxMachine<Sleep> {
     let options = MachineOptions {
         state_dir: "/tmp/nudging".into(),
         watch: WatchOptions::default(),
         counting: CountOptions::default(),
+        keeping,
     };
     std::fs::create_dir_all(&options.state_dir).unwrap();
     let host = HostTopology::read().unwrap();
-    let mut machine = LinuxMachine::new(host, options, Sleep).map_err(|(why, _)| why).unwrap();
+    LinuxMachine::new(host, options, Sleep).map_err(|(why, _)| why).unwrap()
+}
+
+/// A manager of the program, in this process.
+fn manager(
+    program: &Program,
+    targets: &Targets,
+    keeping: Keeping,
+) -> Controller<LinuxMachine<Sleep>> {
+    let mut machine = machine(keeping);
     machine.enrol("clocked", program.process()).unwrap();
     Controller::new(machine, Box::new(Wanted(Arc::clone(targets))), Planner::new(Bounds::none()))
 }
 
 /// For so many quanta; gives the number of moves that were made.
-fn run(controller: &mut Controller<LinuxMachine<Sleep>>, quanta: u128) -> usize {
+pub fn run(controller: &mut Controller<LinuxMachine<Sleep>>, quanta: u128) -> usize {
     let (mut left, mut moves) = (quanta, 0);
     let each = |step: &Step| {
         left -= 1;
@@ -331,24 +347,36 @@ fn run(controller: &mut Controller<LinuxMachine<Sleep>>, quanta: u128) -> usize 
 pub fn table(given: &Given) {
     be_urgent().unwrap();
     println!(
-        "| load | held, % | nudged, % on CPU | on core | nudges per thread and second | manager, % of a CPU |"
+        "| load | held, % | nudged, % on CPU | on core | nudges per thread and second | manager, % of a CPU \
+         | sched_ext, % on CPU | on core | manager, % of a CPU |"
     );
-    println!("|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let is_scheduled = loader().is_some() && obstacle().is_none();
     let mut wrong = Vec::new();
     for row in ROWS {
-        let [held, nudged] = stayed(given, row);
+        let ways = [(Holding::Always, 1), (Holding::AsDecided, 2)];
+        let [held, nudged] = stayed(given, row, Keeping::Nudges, ways);
+        let kept = is_scheduled
+            .then(|| stayed(given, row, Keeping::SchedExt, [(Holding::AsDecided, 2)])[0]);
         let asked = |stayed: Stayed| if row.cores { stayed.on_core } else { stayed.on_cpu };
         println!(
-            "| {} | {:.1} | {:.1} | {:.1} | {:.2} | {:.1} |",
+            "| {} | {:.1} | {:.1} | {:.1} | {:.2} | {:.1} | {} |",
             row.name,
             asked(held),
             nudged.on_cpu,
             nudged.on_core,
             nudged.nudges,
-            nudged.cost
+            nudged.cost,
+            kept.map_or("- | - | -".to_owned(), |kept| format!(
+                "{:.1} | {:.1} | {:.1}",
+                kept.on_cpu, kept.on_core, kept.cost
+            ))
         );
         if asked(held) < 98.0 || asked(nudged) < row.reference - SLACK {
             wrong.push(format!("{}: held {held:?}, nudged {nudged:?}", row.name));
+        }
+        if kept.is_some_and(|kept| asked(kept) < 99.0) {
+            wrong.push(format!("{}: by the scheduler in the kernel {kept:?}", row.name));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("; "));

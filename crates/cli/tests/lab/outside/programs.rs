@@ -15,6 +15,9 @@ struct Programs {
     init: PathBuf,
 }
 
+/// The loader of the scheduler in the kernel, in this checkout; it is built by `make scx`.
+const LOADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scx/target/release/symbiont-scx");
+
 /// Adds both programs, symbiont where the tests in the guest look for it, and what
 /// they load.
 pub fn add(archive: &mut Initramfs, cache: &Cache) -> Result<(), String> {
@@ -28,6 +31,12 @@ pub fn add(archive: &mut Initramfs, cache: &Cache) -> Result<(), String> {
             archive.file(path, &std::fs::read(program).map_err(io)?);
         } else {
             add_own(archive, program, path)?;
+        }
+    }
+    let loader = Path::new(LOADER);
+    if !foreign && loader.is_file() {
+        for program in [symbiont, Path::new(INIT)] {
+            add_own(archive, loader, &program.with_file_name("symbiont-scx"))?;
         }
     }
     Ok(())

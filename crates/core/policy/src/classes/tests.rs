@@ -221,3 +221,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn under_a_scheduler_no_thread_is_held() {
+    let programs = [(Class::Latency, 1), (Class::Batch, 6), (Class::Normal, 2)];
+    let scene = Scene::new(FOUR_CORES_SMT2, &programs);
+    let full = symbiont_machine::test_support::full_support();
+    let scheduled = Support { scheduler: symbiont_machine::Ability::Full, ..full.clone() };
+    let mut policy = classes(Stay);
+    policy.offer(&scheduled, &scene.machine);
+    let placement = scene.place(&mut policy);
+    assert!(placement.values().all(|assignment| !assignment.is_held()), "{placement:?}");
+    assert!(placement.values().all(|assignment| assignment.priority == Priority::Normal));
+    assert_eq!(scene.cpus(&placement, 0).len(), 2, "its core");
+    assert_eq!(scene.cpus(&placement, 1), scene.machine.cpus(), "others may use it, too");
+    // The scheduler is gone: the core is reserved again.
+    policy.offer(&full, &scene.machine);
+    let placement = scene.place(&mut policy);
+    assert!(scene.cpus(&placement, 1).is_disjoint(&scene.cpus(&placement, 0)));
+}

@@ -1,11 +1,13 @@
 //! What clients are answered about programs and their threads: status, snapshots, reasons.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::Serialize;
-use symbiont_machine::{Machine, ProgramId, Sample, ThreadSample};
+use symbiont_linux::machine::Statistics;
+use symbiont_machine::{Class, Machine, ProgramId, Sample, ThreadSample};
 use symbiont_wire::{
-    Explanations, Failure, NextToProgram, ProgramStatus, Reply, Status, Usage, Why,
+    Explanations, Failure, KernelScheduler, NextToProgram, ProgramStatus, Reply, Status, Usage, Why,
 };
 
 use super::{MachineController, Service, not_managed};
@@ -101,6 +103,7 @@ impl Service {
                 rescans: machine.losses().rescans,
             },
             gain_over_chance: managed.policy().gain_over_chance(),
+            scheduler: machine.scheduled().map(scheduler_to_wire),
             notes,
         }
     }
@@ -201,4 +204,22 @@ fn program_of(sample: &Sample, why: &Why) -> Option<ProgramId> {
 fn replies<T: Serialize>(pages: &[T]) -> Vec<Reply> {
     let reply = |(at, page)| Reply { continues: at + 1 < pages.len(), ..Reply::of(page) };
     pages.iter().enumerate().map(reply).collect()
+}
+
+/// What the scheduler in the kernel counted.
+pub(super) fn scheduler_to_wire(counted: &Statistics) -> KernelScheduler {
+    let seconds = |ns: u64| Duration::from_nanos(ns).as_secs_f64();
+    let idle = |class| {
+        let siblings = counted.siblings.get(&class).filter(|siblings| siblings.all_ns > 0)?;
+        Some(siblings.idle_ns as f64 / siblings.all_ns as f64)
+    };
+    KernelScheduler {
+        dispatches: counted.dispatches,
+        preemptions: counted.preemptions,
+        starved: counted.starved,
+        own_s: seconds(counted.own_ns),
+        lent_s: seconds(counted.lent_ns),
+        latency_siblings_idle: idle(Class::Latency),
+        alone_siblings_idle: idle(Class::Alone),
+    }
 }

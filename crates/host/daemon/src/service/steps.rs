@@ -5,6 +5,7 @@ use std::time::Instant;
 use symbiont_machine::{Ability, Change, Machine, ProgramId, Sample};
 use symbiont_planner::Why;
 
+use super::answers::scheduler_to_wire;
 use super::pods::{ProgramStates, pods_of};
 use super::{MachineController, Service};
 use crate::jobs::JobOf;
@@ -133,6 +134,7 @@ impl Service {
             missing: losses.missing,
             rescans: losses.rescans,
             unreadable: losses.unreadable,
+            scheduler: machine.scheduled().map(scheduler_to_wire).unwrap_or_default(),
             programs: self.programs.iter().count(),
             threads: step.sample.threads.len(),
             placed: explain::placed(managed.applied()),

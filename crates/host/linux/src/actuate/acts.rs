@@ -53,6 +53,14 @@ impl State {
         }
     }
 
+    /// Has a `sched_ext` scheduler decide on the thread, or no longer.
+    pub fn set_class_ext(&mut self, key: ThreadKey, on: bool) -> Outcome {
+        match self.try_class_ext(key, on) {
+            Ok(()) => Outcome::Done,
+            Err(Ended(outcome)) => outcome,
+        }
+    }
+
     pub(super) fn entry(&mut self, key: ThreadKey) -> Result<&mut Entry, Ended> {
         self.applied.get_mut(&key).ok_or_else(|| refused("it was never enrolled"))
     }
@@ -107,9 +115,9 @@ impl State {
             }
             (saved.nice, applied.nice) = (chosen, None);
         }
-        if !applied.idle_class || now.class != Class::Idle {
+        if applied.class != Some(now.class) {
             (saved.class, saved.reset_on_fork) = (now.class, now.reset_on_fork);
-            applied.idle_class = false;
+            applied.class = None;
         }
         let entry = self.entry(key)?;
         if saved != entry.saved {
@@ -166,32 +174,57 @@ impl State {
         let most_urgent = self.privilege.most_urgent(key.process);
         let entry = self.entry(key)?;
         let wanted = wanted(entry, priority, most_urgent)?;
+        self.set_class_and_nice(key, &now, &wanted)
+    }
+
+    /// Whether a `sched_ext` scheduler decides on the thread.
+    fn try_class_ext(&mut self, key: ThreadKey, on: bool) -> Result<(), Ended> {
+        self.entry(key)?;
+        let now = self.kernel.present(key)?;
+        self.check_exec(key, &now)?;
+        self.check_foreign_priority(key, &now)?;
+        let entry = self.entry(key)?;
+        let applied = entry.applied().clone();
+        let class = match entry.saved.class {
+            _ if !on => applied.class.filter(|class| *class != Class::Ext),
+            Class::Other | Class::Batch => Some(Class::Ext),
+            Class::Idle | Class::Ext | Class::Special => {
+                return Err(refused("threads that are of a class of their own stay in it"));
+            }
+        };
+        self.set_class_and_nice(key, &now, &AppliedSettings { class, ..applied })
+    }
+
+    fn set_class_and_nice(
+        &mut self,
+        key: ThreadKey,
+        now: &Present,
+        wanted: &AppliedSettings,
+    ) -> Result<(), Ended> {
+        let entry = self.entry(key)?;
         let before = entry.applied().clone();
         let (nice, class) = (entry.saved.nice, entry.saved.class);
         let reset = entry.saved.reset_on_fork;
-        if wanted == before {
+        if *wanted == before {
             return Ok(());
         }
-        if wanted.nice.is_some() || wanted.idle_class {
+        let is_idle = wanted.class == Some(Class::Idle);
+        if is_idle || (wanted.nice.is_some() && wanted.nice != before.nice) {
             self.priorities_act(Some(key.process)).map_err(refused)?;
         }
-        if wanted.idle_class && !self.privilege.can_end_idle_class(key.process, nice) {
+        if is_idle && !self.privilege.can_end_idle_class(key.process, nice) {
             return Err(refused(
                 "it could not be taken out of SCHED_IDLE again without CAP_SYS_NICE \
                  or a higher RLIMIT_NICE",
             ));
         }
-        self.announce(key, Some(&wanted)).map_err(|error| refused(error.to_string()))?;
+        self.announce(key, Some(wanted)).map_err(|error| refused(error.to_string()))?;
         let tick = self.kernel.now_ticks();
         let mut done = before.clone();
         let acted = (|| -> Result<(), ThreadError> {
-            if wanted.idle_class != before.idle_class {
-                self.kernel.set_class(
-                    key,
-                    if wanted.idle_class { Class::Idle } else { class },
-                    reset,
-                )?;
-                done.idle_class = wanted.idle_class;
+            if wanted.class != before.class {
+                self.kernel.set_class(key, wanted.class.unwrap_or(class), reset)?;
+                done.class = wanted.class;
             }
             if wanted.nice != before.nice {
                 self.kernel.set_nice(key, wanted.nice.unwrap_or(nice))?;
@@ -220,10 +253,7 @@ impl State {
         let entry = self.entry(key)?;
         let mut applied = entry.applied().clone();
         let nice_is_ours = now.nice == applied.nice.unwrap_or(entry.saved.nice);
-        let class_is_ours = match applied.idle_class {
-            true => now.class == Class::Idle,
-            false => now.class == entry.saved.class,
-        };
+        let class_is_ours = now.class == applied.class.unwrap_or(entry.saved.class);
         if nice_is_ours && class_is_ours {
             return Ok(());
         }
@@ -239,7 +269,7 @@ impl State {
         entry.saved.nice = chosen;
         if !class_is_ours {
             entry.saved.class = now.class;
-            applied.idle_class = false;
+            applied.class = None;
         }
         self.accept_foreign(key, &applied)
     }
@@ -288,12 +318,18 @@ fn within_allowed(target: &Target, allowed: &CpuSet) -> Result<Option<CpuSet>, E
 
 /// What is to be applied on a thread for a priority.
 fn wanted(entry: &Entry, priority: Priority, most_urgent: i8) -> Result<AppliedSettings, Ended> {
-    let own = AppliedSettings { nice: None, idle_class: false, ..entry.applied().clone() };
+    let class = entry.applied().class.filter(|class| *class == Class::Ext);
+    let own = AppliedSettings { nice: None, class, ..entry.applied().clone() };
     match (priority, entry.saved.class) {
         (Priority::Normal, _) => Ok(own),
-        (_, Class::Special) => Err(refused("real-time and deadline threads are never touched")),
+        (Priority::Idle, _) if class.is_some() => {
+            Err(refused("the scheduler in the kernel knows its class"))
+        }
+        (_, Class::Special | Class::Ext) => {
+            Err(refused("real-time and deadline threads are never touched"))
+        }
         (Priority::Idle, Class::Idle) => Ok(own),
-        (Priority::Idle, _) => Ok(AppliedSettings { idle_class: true, ..own }),
+        (Priority::Idle, _) => Ok(AppliedSettings { class: Some(Class::Idle), ..own }),
         (Priority::Boosted(_), Class::Idle) => {
             Err(refused("the user lets it run only when no other thread is ready (SCHED_IDLE)"))
         }

@@ -14,7 +14,7 @@ use super::parents::NOT_PLACED;
 use super::restoring::RestoreReport;
 use super::state::State;
 use super::state_dir::{StateDir, StateDirError};
-use super::thread::{ThreadError, ThreadKey};
+use super::thread::{Class, ThreadError, ThreadKey};
 use crate::inheriting::{Guard, Inheriting};
 
 /// An error of the actuator as a whole, not of a single thread.
@@ -102,7 +102,25 @@ impl Actuator {
     /// Did this actuator put the thread into the idle class, in which it runs only when no other thread is ready?
     #[must_use]
     pub fn has_set_idle(&self, thread: &ThreadId) -> bool {
-        self.state().has_set_idle(&thread.into())
+        self.state().has_set(&thread.into(), Class::Idle)
+    }
+
+    /// Did this actuator put the thread into the class of `sched_ext`?
+    #[must_use]
+    pub fn has_set_ext(&self, thread: &ThreadId) -> bool {
+        self.state().has_set(&thread.into(), Class::Ext)
+    }
+
+    /// Has a `sched_ext` scheduler decide on the thread (its class is `SCHED_EXT`), or no longer. One that is of
+    /// another class than the usual ones is refused.
+    #[must_use]
+    pub fn set_class_ext(&self, thread: &ThreadId, on: bool) -> Outcome {
+        let key = ThreadKey::from(thread);
+        let mut state = self.state();
+        if on && state.is_parent(key.process) {
+            return Outcome::Refused(NOT_PLACED.to_owned());
+        }
+        state.set_class_ext(key, on)
     }
 
     /// Is anything of ours applied on any adopted thread?

@@ -84,7 +84,7 @@ impl Entry {
             self.saved.nice = other.saved.nice;
         }
         if !own.class && others.class {
-            applied.idle_class = other.applied.idle_class;
+            applied.class = other.applied.class;
             self.saved.class = other.saved.class;
             self.saved.reset_on_fork = other.saved.reset_on_fork;
         }
@@ -378,7 +378,9 @@ impl AppliedState {
         let is_whole = |set: &CpuSet| mask.is_some_and(|mask| set != mask && set.is_subset(mask));
         let mut ever = self.makers(process, 0).flat_map(|(_, entry)| entry.ever());
         ever.any(|Change { applied: f, .. }| {
-            f.nice.is_some() || f.idle_class || f.mask.as_ref().is_some_and(|set| !is_whole(set))
+            f.nice.is_some()
+                || f.class.is_some()
+                || f.mask.as_ref().is_some_and(|set| !is_whole(set))
         })
     }
 

@@ -165,7 +165,7 @@ impl State {
         }
         if !explained.class {
             (entry.saved.class, entry.saved.reset_on_fork) = (now.class, now.reset_on_fork);
-            applied.idle_class = false;
+            applied.class = None;
         }
         entry.allowed = allowed_of(&entry.saved, &self.known_cpuset(key.process));
         let is_news = key != was || !explained.is_all();
@@ -186,6 +186,7 @@ impl State {
         if self.applied.get(&leader).is_some_and(|entry| !entry.applied().is_nothing()) {
             // What fails here is undone at the end.
             let _ = self.set_affinity(leader, &Target::Os);
+            let _ = self.set_class_ext(leader, false);
             let _ = self.set_priority(leader, Priority::Normal);
         }
     }

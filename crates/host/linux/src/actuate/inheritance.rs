@@ -75,7 +75,7 @@ impl Repair {
             mask: carried.is_some().then(|| saved.mask.clone()),
             carried,
             nice: applied.nice.as_ref().is_some_and(differs).then_some(saved.nice),
-            class: (applied.idle_class && newborn.class == Class::Idle).then_some(saved.class),
+            class: applied.class.filter(|ours| *ours == newborn.class).map(|_| saved.class),
         }
     }
 

@@ -9,7 +9,7 @@ use symbiont_topology::CpuSet;
 use super::inheritance::Explained;
 use super::inheritance::{Change, Newborn, Repair};
 use super::settings::{AppliedSettings, Saved, chosen_nice, comes_from, is_saved};
-use super::thread::{Class, Present, ThreadKey};
+use super::thread::{Present, ThreadKey};
 
 /// One thread that was changed, or was about to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl JournalState {
                     let (mask, nice) = (before.mask == saved.mask, before.nice == saved.nice);
                     applied.mask = applied.mask.take().filter(|_| mask);
                     applied.nice = applied.nice.filter(|_| nice);
-                    applied.idle_class &= before.class == saved.class;
+                    applied.class = applied.class.filter(|_| before.class == saved.class);
                 }
                 (now, ever)
             }
@@ -194,8 +194,8 @@ impl ThreadRecord {
                 repairs.foreign.push("nice value");
             }
         }
-        if current.iter().any(|f| f.idle_class) && now.class != saved.class {
-            if now.class == Class::Idle {
+        if current.iter().any(|f| f.class.is_some()) && now.class != saved.class {
+            if current.iter().any(|f| f.class == Some(now.class)) {
                 repairs.repair.class = Some(saved.class);
             } else {
                 repairs.foreign.push("class");
@@ -212,12 +212,12 @@ impl ThreadRecord {
         let mut masks = self.now.iter().filter_map(|f| f.mask.as_ref());
         let our_mask = masks.any(|set| comes_from(&now.mask, set, &saved.mask, cpuset));
         let our_nice = self.now.iter().any(|f| f.nice == Some(now.nice));
-        let our_class = now.class == Class::Idle && self.now.iter().any(|f| f.idle_class);
+        let our_class = self.now.iter().any(|f| f.class == Some(now.class));
         let ours = [(our_mask, own_mask), (our_nice, own_nice), (our_class, own_class)];
         Explained {
             mask: our_mask || (own_mask && self.may_have_now(|f| f.mask.is_none())),
             nice: our_nice || (own_nice && self.may_have_now(|f| f.nice.is_none())),
-            class: our_class || (own_class && self.may_have_now(|f| !f.idle_class)),
+            class: our_class || (own_class && self.may_have_now(|f| f.class.is_none())),
             ours: ours.into_iter().filter(|(ours, own)| *ours && !own).count(),
         }
     }

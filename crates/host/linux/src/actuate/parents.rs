@@ -79,7 +79,7 @@ impl State {
         let applied = AppliedSettings {
             mask: repair.carried.clone(),
             nice: repair.nice.is_some().then_some(now.nice),
-            idle_class: repair.class.is_some(),
+            class: repair.class.map(|_| now.class),
         };
         self.applied.insert(key, Entry::new(saved, Arc::clone(&allowed)));
         // Its own children inherited that too.
@@ -111,7 +111,10 @@ impl State {
 
     fn restore_now(&mut self, key: ThreadKey) -> Outcome {
         match self.set_affinity(key, &Target::Os) {
-            Outcome::Done => self.set_priority(key, Priority::Normal),
+            Outcome::Done => match self.set_class_ext(key, false) {
+                Outcome::Done => self.set_priority(key, Priority::Normal),
+                outcome => outcome,
+            },
             outcome => outcome,
         }
     }

@@ -19,12 +19,15 @@ pub fn loaded_scheduler() -> Option<String> {
 fn loaded(folder: &Path) -> Option<String> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let state = read("state")?;
-    if state.trim() == "disabled" {
+    // One that does not decide on usual threads leaves them as they are.
+    if state.trim() == "disabled" || read("switch_all").is_some_and(|all| all.trim() == "0") {
         return None;
     }
     // It has no name while it comes and goes.
     let name = read("root/ops").map(|name| name.trim().to_owned());
-    Some(name.filter(|name| !name.is_empty()).unwrap_or_else(|| "without a name".to_owned()))
+    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "without a name".to_owned());
+    // Our own heeds priorities.
+    (name != symbiont_ext::NAME).then_some(name)
 }
 
 /// What becomes of placing under a scheduler.
@@ -64,6 +67,9 @@ mod tests {
         let rusty = [("state", "enabled\n"), ("root/ops", "rusty_1.0\n")];
         assert_eq!(read(&rusty).as_deref(), Some("rusty_1.0"));
         assert_eq!(read(&[("state", "enabling\n")]).as_deref(), Some("without a name"));
+        let partial = [("state", "enabled\n"), ("switch_all", "0\n"), ("root/ops", "other\n")];
+        assert_eq!(read(&partial), None, "it decides on threads of SCHED_EXT only");
+        assert_eq!(read(&[("state", "enabled\n"), ("root/ops", symbiont_ext::NAME)]), None);
     }
 
     #[test]

@@ -88,9 +88,9 @@ pub(super) struct AppliedSettings {
     /// The nice value that we set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nice: Option<i8>,
-    /// Did we make it run only when no other thread is ready?
-    #[serde(rename = "waiting", default, skip_serializing_if = "std::ops::Not::not")]
-    pub idle_class: bool,
+    /// The class that we set: the idle one, or that of `sched_ext`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
 }
 
 impl AppliedSettings {

@@ -110,8 +110,9 @@ impl State {
         self.applied.iter().any(|(_, entry)| !entry.applied().is_nothing())
     }
 
-    pub fn has_set_idle(&self, thread: &ThreadKey) -> bool {
-        self.applied.get(thread).is_some_and(|entry| entry.applied().idle_class)
+    /// Did we put it into this class?
+    pub fn has_set(&self, thread: &ThreadKey, class: Class) -> bool {
+        self.applied.get(thread).is_some_and(|entry| entry.applied().class == Some(class))
     }
 
     pub fn allowed(&mut self, thread: &ThreadId) -> Option<Arc<CpuSet>> {
@@ -221,7 +222,7 @@ impl State {
         let carried = AppliedSettings {
             mask: repair.carried.clone(),
             nice: repair.nice.map(|_| now.nice),
-            idle_class: repair.class.is_some(),
+            class: repair.class.map(|_| now.class),
         };
         if !carried.is_nothing() {
             let mut now = now.clone();

@@ -42,6 +42,9 @@ impl fmt::Display for ThreadKey {
     }
 }
 
+/// The policy's number (include/uapi/linux/sched.h), which libc does not have.
+const SCHED_EXT: i32 = 7;
+
 /// How the scheduler treats a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -52,7 +55,9 @@ pub(super) enum Class {
     Batch,
     /// `SCHED_IDLE`: runs when no other thread is ready.
     Idle,
-    /// Real time, deadline or a class of the user's own; never touched.
+    /// `SCHED_EXT`: a loaded `sched_ext` scheduler decides, and the kernel's own while there is none.
+    Ext,
+    /// Real time or deadline; never touched.
     Special,
 }
 
@@ -62,6 +67,7 @@ impl Class {
             libc::SCHED_OTHER => Self::Other,
             libc::SCHED_BATCH => Self::Batch,
             libc::SCHED_IDLE => Self::Idle,
+            SCHED_EXT => Self::Ext,
             _ => Self::Special,
         }
     }
@@ -71,6 +77,7 @@ impl Class {
             Self::Other => Some(libc::SCHED_OTHER),
             Self::Batch => Some(libc::SCHED_BATCH),
             Self::Idle => Some(libc::SCHED_IDLE),
+            Self::Ext => Some(SCHED_EXT),
             Self::Special => None,
         }
     }

@@ -23,7 +23,7 @@ use super::ability::Privilege;
 use super::inheritance::Repair;
 use super::syscalls;
 use super::thread::Present;
-use super::thread::{ThreadError, ThreadKey};
+use super::thread::{Class, ThreadError, ThreadKey};
 
 /// More ancestors than any process has.
 const MOST_ANCESTORS: usize = 4096;
@@ -76,7 +76,10 @@ fn own_thread(key: ThreadKey, now: &Present, repair: &Repair) -> Result<(), Stri
     if nice < now.nice && user.most_urgent(key.process) > nice {
         return Err(format!("its user may not give it the nice value {nice}"));
     }
-    if repair.class.is_some() && !user.can_end_idle_class(key.process, nice) {
+    if repair.class.is_some()
+        && now.class == Class::Idle
+        && !user.can_end_idle_class(key.process, nice)
+    {
         return Err("its user may not change its scheduling class".to_owned());
     }
     Ok(())

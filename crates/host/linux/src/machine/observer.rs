@@ -77,6 +77,7 @@ impl<W: Wait> Observer<W> {
             affinity: abilities.affinity,
             boost: abilities.boost,
             idle_class: abilities.idle_class,
+            scheduler: Support::no_scheduler(),
             enrolment: watcher.enrolment(),
         };
         Ok(Self {
@@ -145,7 +146,7 @@ impl<W: Wait> Observer<W> {
             Scheduling::Usual => {
                 settling::lifecycle(thread, false, &self.timer, method, &self.starts)
             }
-            Scheduling::Idle | Scheduling::Special => Lifecycle::Special,
+            Scheduling::Idle | Scheduling::Ext | Scheduling::Special => Lifecycle::Special,
         };
         Some(ThreadSample {
             id: thread.id,

@@ -48,6 +48,9 @@ pub(crate) struct Stat {
     pub scheduling: Scheduling,
 }
 
+/// The policy's number, which libc does not have.
+const SCHED_EXT: i32 = 7;
+
 /// How the kernel schedules a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scheduling {
@@ -56,6 +59,8 @@ pub enum Scheduling {
     Usual,
     /// `SCHED_IDLE`: when no other thread is ready.
     Idle,
+    /// `SCHED_EXT`: as a loaded `sched_ext` scheduler decides.
+    Ext,
     /// `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE`, or a class that is not known here.
     Special,
 }
@@ -65,6 +70,7 @@ impl Scheduling {
         match i32::try_from(policy) {
             Ok(libc::SCHED_OTHER | libc::SCHED_BATCH) => Self::Usual,
             Ok(libc::SCHED_IDLE) => Self::Idle,
+            Ok(SCHED_EXT) => Self::Ext,
             _ => Self::Special,
         }
     }
@@ -184,7 +190,7 @@ mod tests {
 
     #[test]
     fn scheduling_classes_are_distinguished() {
-        use Scheduling::{Idle, Special, Usual};
+        use Scheduling::{Ext, Idle, Special, Usual};
         let usual = String::from_utf8(line(b"x", "S")).unwrap();
         // SCHED_OTHER to SCHED_BATCH, SCHED_IDLE to SCHED_EXT, and one that is not known here.
         for (policy, wanted) in [
@@ -194,7 +200,7 @@ mod tests {
             (3, Usual),
             (5, Idle),
             (6, Special),
-            (7, Special),
+            (7, Ext),
             (99, Special),
         ] {
             let line = usual.replace(" 17 1 0 0 0 ", &format!(" 17 1 0 {policy} 0 "));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use symbiont_counters::catalogue::Catalogue;
 use symbiont_linux::launch::Wake;
-use symbiont_linux::machine::{CountOptions, LinuxMachine, MachineOptions, Wait};
+use symbiont_linux::machine::{CountOptions, Keeping, LinuxMachine, MachineOptions, Wait};
 use symbiont_linux::observe::WatchOptions;
 use symbiont_linux::perf::{Sharing, support};
 use symbiont_machine::{GroupCounts, GroupReading, Machine, Sample, Signal, Signals, ThreadSample};
@@ -68,7 +68,12 @@ impl CountingBench {
         let worker = Worker::start();
         let state = tempfile::tempdir().unwrap();
         let state_dir = state.path().join("state");
-        let options = MachineOptions { state_dir, watch: WatchOptions::default(), counting };
+        let options = MachineOptions {
+            state_dir,
+            watch: WatchOptions::default(),
+            counting,
+            keeping: Keeping::default(),
+        };
         let host = HostTopology::read().unwrap();
         let mut machine =
             LinuxMachine::new(host, options, Sleep).map_err(|(error, _)| error).unwrap();

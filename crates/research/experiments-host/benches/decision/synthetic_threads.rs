@@ -96,6 +96,7 @@ impl SyntheticThreads {
             affinity: Ability::Full,
             boost: Ability::Full,
             idle_class: Ability::Full,
+            scheduler: Support::no_scheduler(),
             enrolment: Ability::Full,
         };
         let mut random = Pcg64Mcg::seed_from_u64(7);

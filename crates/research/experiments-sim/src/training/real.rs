@@ -193,7 +193,12 @@ impl Site for Real {
             ..CountOptions::default()
         };
         let (state_dir, watching) = (self.scratch.clone(), WatchOptions::default());
-        let options = MachineOptions { state_dir, watch: watching, counting };
+        let options = MachineOptions {
+            state_dir,
+            watch: watching,
+            counting,
+            keeping: symbiont_linux::machine::Keeping::default(),
+        };
         let mut machine =
             LinuxMachine::new(host, options, Sleep).map_err(|(why, _)| wrong(why.to_string()))?;
         let started = self.start(run)?;

@@ -65,6 +65,7 @@ fn plan_of(folder: &Path) -> Plan<'static> {
         quantum: Duration::from_millis(20),
         bounds: Bounds::none(),
         holding: Holding::default(),
+        keeping: symbiont_linux::machine::Keeping::default(),
         choice: Choice::Best,
         counting: CountOptions::default(),
         dry_run: false,

@@ -80,7 +80,7 @@ fn memory_of_the_departed_is_bounded() {
 
 #[test]
 fn nice_and_class_are_inherited_too() {
-    let applied = AppliedSettings { mask: None, nice: Some(-10), idle_class: true };
+    let applied = AppliedSettings { mask: None, nice: Some(-10), class: Some(Class::Idle) };
     let child = Newborn { nice: -10, class: Class::Idle, ..newborn("0-3", 1) };
     let repair = Repair::of(&child, &applied, &entry(Mask::All).saved, &set("0-3"));
     let expected = Repair { mask: None, nice: Some(0), class: Some(Class::Other), carried: None };

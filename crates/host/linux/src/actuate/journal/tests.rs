@@ -12,7 +12,7 @@ fn saved() -> Saved {
 }
 
 fn pinned(cpus: &str) -> AppliedSettings {
-    AppliedSettings { mask: Some(cpus.parse().unwrap()), nice: Some(-13), idle_class: true }
+    AppliedSettings { mask: Some(cpus.parse().unwrap()), nice: Some(-13), class: Some(Class::Idle) }
 }
 
 fn begin() -> (tempfile::TempDir, Journal) {

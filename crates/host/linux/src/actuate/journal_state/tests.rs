@@ -1,4 +1,5 @@
 use super::super::settings::Mask;
+use super::super::thread::Class;
 use super::*;
 
 fn set(text: &str) -> CpuSet {

@@ -200,6 +200,10 @@ impl Driver {
             Ask::Boost(levels) => Change::Priority(Priority::Boosted(levels)),
             Ask::Wait => Change::Priority(Priority::Idle),
             Ask::Normal => Change::Priority(Priority::Normal),
+            Ask::Ext(on) => {
+                let _ = actuator.set_class_ext(&thread, on);
+                return;
+            }
         };
         let is_affinity = matches!(change, Change::Affinity(_) | Change::Nudge(_));
         let outcome = actuator.apply(&Move { thread, change });

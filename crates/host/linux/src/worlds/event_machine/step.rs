@@ -48,6 +48,8 @@ pub enum Ask {
     Boost(u8),
     Wait,
     Normal,
+    /// A `sched_ext` scheduler decides, or no longer.
+    Ext(bool),
 }
 
 /// Anything that can happen next.
@@ -137,12 +139,14 @@ impl<'a> Actions<'a> {
     }
 
     fn ask(&mut self) -> Option<Ask> {
-        Some(match self.byte()? % 10 {
+        Some(match self.byte()? % 12 {
             0..=2 => Ask::Cpus(set(self.one_of(&MOVES)?)),
             3..=5 => Ask::Nudge(set(self.one_of(&MOVES)?)),
             6 => Ask::Os,
             7 => Ask::Boost(self.one_of(&[5, 20])?),
             8 => Ask::Wait,
+            9 => Ask::Ext(true),
+            10 => Ask::Ext(false),
             _ => Ask::Normal,
         })
     }

@@ -1,0 +1,212 @@
+//! A loaded scheduler, by its loader.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+use rustix::io::ioctl_fionbio;
+
+use crate::{Report, Request};
+
+/// A loader that has said nothing for so long does not load: the kernel checks its programs within a tenth of a second,
+/// and within some ten in an emulated machine.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// So long it may take to unload and end.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Why there is no scheduler.
+#[derive(Debug, thiserror::Error)]
+pub enum SchedulerError {
+    /// The loader does not run.
+    #[error("{program} does not start: {source}")]
+    Start {
+        /// The loader.
+        program: PathBuf,
+        /// The system's error.
+        #[source]
+        source: io::Error,
+    },
+    /// The scheduler is not loaded, in the loader's words.
+    #[error("the scheduler is not loaded: {}", .0.why)]
+    Ended(crate::Ended),
+    /// The loader ended without a word, does not read, or says what is not understood.
+    #[error("{0} {1}")]
+    Lost(PathBuf, &'static str),
+}
+
+/// A `sched_ext` scheduler that is loaded as long as this lives.
+#[derive(Debug)]
+pub struct Scheduler {
+    program: PathBuf,
+    child: Child,
+    requests: Option<ChildStdin>,
+    reports: Receiver<Option<Report>>,
+}
+
+impl Scheduler {
+    /// Has `program` load the scheduler, with more arguments, and waits until it is loaded.
+    ///
+    /// # Errors
+    /// When it is not, within a minute.
+    pub fn start(program: &Path, arguments: &[&str]) -> Result<Self, SchedulerError> {
+        let fail = |source| SchedulerError::Start { program: program.to_owned(), source };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(fail)?;
+        let (requests, said) = (child.stdin.take(), child.stdout.take());
+        let (sender, reports) = channel();
+        let scheduler = Self { program: program.to_owned(), child, requests, reports };
+        if let Some(requests) = &scheduler.requests {
+            // A loader that does not read must not hold up its manager.
+            ioctl_fionbio(requests.as_fd(), true).map_err(|why| fail(why.into()))?;
+        }
+        let Some(said) = said else { return Err(scheduler.lost("has no output")) };
+        let read = move || {
+            for line in BufReader::new(said).lines() {
+                let report = line.ok().and_then(|line| serde_json::from_str(&line).ok());
+                let is_understood = report.is_some();
+                if sender.send(report).is_err() || !is_understood {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("scheduler".to_owned()).spawn(read).map_err(fail)?;
+        match scheduler.reports.recv_timeout(ANSWER_WITHIN) {
+            Ok(Some(Report::Loaded)) => Ok(scheduler),
+            Ok(Some(Report::Ended(ended))) => Err(SchedulerError::Ended(ended)),
+            Ok(_) => Err(scheduler.lost("says what is not understood")),
+            Err(RecvTimeoutError::Timeout) => Err(scheduler.lost("does not answer")),
+            Err(RecvTimeoutError::Disconnected) => Err(scheduler.lost("ended without a word")),
+        }
+    }
+
+    /// Asks for something.
+    ///
+    /// # Errors
+    /// When the loader does not take it.
+    pub fn ask(&mut self, request: &Request) -> Result<(), SchedulerError> {
+        let mut line = serde_json::to_string(request).unwrap_or_default();
+        line.push('\n');
+        let taken = match &mut self.requests {
+            Some(requests) => requests.write_all(line.as_bytes()).is_ok(),
+            None => false,
+        };
+        if taken {
+            return Ok(());
+        }
+        // Half a line may have been written: nothing can follow it.
+        self.requests = None;
+        Err(self.lost("takes no more requests"))
+    }
+
+    /// What it reported since the last call; none if there is nothing.
+    ///
+    /// # Errors
+    /// When the scheduler is loaded no more.
+    pub fn report(&mut self) -> Result<Option<Report>, SchedulerError> {
+        match self.reports.try_recv() {
+            Ok(Some(Report::Ended(ended))) => Err(SchedulerError::Ended(ended)),
+            Ok(Some(report)) => Ok(Some(report)),
+            Ok(None) => Err(self.lost("says what is not understood")),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(self.lost("ended")),
+        }
+    }
+
+    /// The number of the loader's process.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn lost(&self, how: &'static str) -> SchedulerError {
+        SchedulerError::Lost(self.program.clone(), how)
+    }
+}
+
+impl Drop for Scheduler {
+    /// The scheduler is unloaded when this returns.
+    fn drop(&mut self) {
+        self.requests = None;
+        let until = Instant::now() + FAREWELL;
+        while Instant::now() < until {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::Ended;
+
+    /// A loader that is a shell script.
+    fn started(script: &str) -> Result<Scheduler, SchedulerError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loader");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Scheduler::start(Path::new("/bin/sh"), &[path.to_str().unwrap()])
+    }
+
+    fn next(scheduler: &mut Scheduler) -> Result<Report, SchedulerError> {
+        loop {
+            if let Some(report) = scheduler.report()? {
+                return Ok(report);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_loader_that_does_not_load_is_an_error_with_its_words() {
+        let error = started(r#"echo '{"ended":{"why":"no BTF here"}}'"#).unwrap_err();
+        assert_eq!(error.to_string(), "the scheduler is not loaded: no BTF here");
+        for script in ["", "echo nonsense", r#"echo '{"statistics":{}}'"#] {
+            assert!(matches!(started(script), Err(SchedulerError::Lost(..))), "{script}");
+        }
+        let error = Scheduler::start(Path::new("/nowhere/loader"), &[]).unwrap_err();
+        assert!(error.to_string().starts_with("/nowhere/loader does not start"), "{error}");
+    }
+
+    #[test]
+    fn a_loader_that_ends_later_says_why() {
+        let script =
+            r#"echo '"loaded"'; read line; echo '{"ended":{"why":"'"$line"'","again":true}}'"#;
+        let mut scheduler = started(script).unwrap();
+        assert!(scheduler.report().unwrap().is_none());
+        scheduler.ask(&Request::Release(7)).unwrap_or_default();
+        // The line is JSON, which is no text within JSON.
+        assert!(matches!(next(&mut scheduler), Err(SchedulerError::Lost(..))));
+
+        let script = r#"echo '"loaded"'; read line; echo '{"ended":{"why":"gone","again":true}}'"#;
+        let mut scheduler = started(script).unwrap();
+        scheduler.ask(&Request::Statistics).unwrap();
+        match next(&mut scheduler).unwrap_err() {
+            SchedulerError::Ended(ended) => {
+                assert_eq!(ended, Ended { why: "gone".to_owned(), again: true });
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_loader_that_does_not_read_is_given_up() {
+        let mut scheduler = started(r#"echo '"loaded"'; exec sleep 60"#).unwrap();
+        let asked = (0..10_000).find_map(|nth| scheduler.ask(&Request::Release(nth)).err());
+        assert!(matches!(asked, Some(SchedulerError::Lost(..))));
+        assert!(scheduler.ask(&Request::Statistics).is_err(), "nothing follows half a line");
+        drop(scheduler);
+    }
+}

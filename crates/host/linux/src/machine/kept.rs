@@ -1,0 +1,206 @@
+//! Has a scheduler in the kernel keep threads on their targets.
+//!
+//! # Problem
+//! A nudged thread stays where the kernel's own scheduler agrees, and a core that is kept free for a class by masks
+//! is free for good. A `sched_ext` scheduler that knows the targets needs neither nudges nor masks.
+//!
+//! # Approach
+//!
+//! ```text
+//! each quantum, after the moves:
+//!     of each settled thread that is to be on a target, and not held there by a mask:
+//!         say where it belongs, with which partners, of which class, if that has changed;  put it into the class SCHED_EXT
+//!     of each other one that was said:  take it back
+//! ```
+//!
+//! The class is a setting like others: in the journal, undone at the end, after a crash, for children and at an
+//! exec. When the scheduler ends, all threads get their class back and are nudged from then on; it is loaded again
+//! where it ended because CPUs came or went.
+//!
+//! # Properties
+//! In the guests of the lab (`crates/cli/tests/lab`): threads are on their targets, no mask changes, nothing is left
+//! after a kill of either side.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use symbiont_ext::{Ended, Placed, Report, Request, Scheduler, SchedulerError, Statistics, loader};
+use symbiont_machine::{Ability, Outcome, Placement, Program, ProgramId, Support, ThreadId};
+
+use super::Keeping;
+use crate::actuate::Actuator;
+
+/// How often what the scheduler counted is asked for.
+const ASK: Duration = Duration::from_secs(1);
+/// A scheduler that leaves a thread waiting for so long is given up: the kernel would end it after 30 s.
+const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// It is loaded again at most once in this time.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// The scheduler, and what was said to it.
+#[derive(Debug)]
+pub(super) struct Kept {
+    keeping: Keeping,
+    scheduler: Option<Scheduler>,
+    said: BTreeMap<ThreadId, Placed>,
+    statistics: Statistics,
+    asked: Option<Instant>,
+    began: Instant,
+    lost: Option<String>,
+    again: bool,
+}
+
+impl Kept {
+    /// Loads it, where it is wanted.
+    pub fn start(keeping: Keeping) -> Result<Self, SchedulerError> {
+        Ok(Self {
+            keeping,
+            scheduler: load(keeping)?,
+            said: BTreeMap::new(),
+            statistics: Statistics::default(),
+            asked: None,
+            began: Instant::now(),
+            lost: None,
+            again: false,
+        })
+    }
+
+    /// Does it keep threads?
+    pub fn ability(&self) -> Ability {
+        match (&self.scheduler, &self.lost) {
+            (Some(_), _) => Ability::Full,
+            (None, Some(why)) => Ability::Absent(why.clone()),
+            (None, None) => Support::no_scheduler(),
+        }
+    }
+
+    /// Why it is loaded no more.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    /// What it did so far.
+    pub fn statistics(&self) -> Option<&Statistics> {
+        self.scheduler.is_some().then_some(&self.statistics)
+    }
+
+    /// Says where threads belong now.
+    pub fn keep(
+        &mut self,
+        placement: &Placement,
+        settled: &BTreeMap<ThreadId, ProgramId>,
+        programs: &[Program],
+        actuator: &Actuator,
+    ) {
+        if self.scheduler.is_none() && self.again && self.began.elapsed() >= PAUSE {
+            self.load_again();
+        }
+        if self.scheduler.is_none() {
+            return;
+        }
+        if let Err(error) = self.say(placement, settled, programs, actuator) {
+            self.lose(&error, actuator);
+        }
+    }
+
+    fn say(
+        &mut self,
+        placement: &Placement,
+        settled: &BTreeMap<ThreadId, ProgramId>,
+        programs: &[Program],
+        actuator: &Actuator,
+    ) -> Result<(), SchedulerError> {
+        self.listen()?;
+        let class = |id: ProgramId| programs.iter().find(|known| known.id == id).map(|p| p.class);
+        let mut wanted = BTreeMap::new();
+        for (id, assignment) in placement.iter().filter(|(_, assignment)| !assignment.is_held()) {
+            let (Some(cpus), Some(program)) = (assignment.target.cpus(), settled.get(id)) else {
+                continue;
+            };
+            let class = class(*program).unwrap_or_default();
+            // 0 is the group of threads of which nothing is said.
+            let group = program.0.wrapping_add(1);
+            wanted.insert(*id, Placed { thread: id.thread, cpus: cpus.clone(), group, class });
+        }
+        for id in
+            self.said.keys().filter(|id| !wanted.contains_key(id)).copied().collect::<Vec<_>>()
+        {
+            self.said.remove(&id);
+            // One that cannot be given back now is tried again at the end.
+            let _ = actuator.set_class_ext(&id, false);
+            self.ask(&Request::Release(id.thread))?;
+        }
+        for (id, placed) in wanted {
+            if self.said.get(&id) == Some(&placed) {
+                continue;
+            }
+            self.ask(&Request::Place(placed.clone()))?;
+            match actuator.set_class_ext(&id, true) {
+                Outcome::Done => {
+                    self.said.insert(id, placed);
+                }
+                // It may not be kept, or it is gone.
+                _ => self.ask(&Request::Release(id.thread))?,
+            }
+        }
+        if self.asked.is_none_or(|asked| asked.elapsed() >= ASK) {
+            self.asked = Some(Instant::now());
+            self.ask(&Request::Statistics)?;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<(), SchedulerError> {
+        self.scheduler.as_mut().map_or(Ok(()), |scheduler| scheduler.ask(request))
+    }
+
+    /// Takes what the scheduler reported.
+    fn listen(&mut self) -> Result<(), SchedulerError> {
+        let Some(scheduler) = &mut self.scheduler else { return Ok(()) };
+        while let Some(report) = scheduler.report()? {
+            if let Report::Statistics(statistics) = report {
+                self.statistics = statistics;
+            }
+        }
+        if Duration::from_nanos(self.statistics.longest_wait_ns) < LONGEST_WAIT {
+            return Ok(());
+        }
+        Err(SchedulerError::Ended(Ended {
+            why: "threads that it does not schedule leave it no CPU".to_owned(),
+            again: false,
+        }))
+    }
+
+    /// All threads are the kernel's own scheduler's again.
+    fn lose(&mut self, error: &SchedulerError, actuator: &Actuator) {
+        self.again = matches!(error, SchedulerError::Ended(ended) if ended.again);
+        self.lost = Some(error.to_string());
+        self.scheduler = None;
+        self.statistics = Statistics::default();
+        for id in std::mem::take(&mut self.said).into_keys() {
+            let _ = actuator.set_class_ext(&id, false);
+        }
+    }
+
+    fn load_again(&mut self) {
+        self.began = Instant::now();
+        match load(self.keeping) {
+            Ok(scheduler) => (self.scheduler, self.lost) = (scheduler, None),
+            Err(error) => self.lost = Some(error.to_string()),
+        }
+    }
+}
+
+/// The scheduler, where one is wanted.
+fn load(keeping: Keeping) -> Result<Option<Scheduler>, SchedulerError> {
+    let arguments: &[&str] = match keeping {
+        Keeping::Nudges => return Ok(None),
+        Keeping::SchedExt => &[],
+        Keeping::SchedExtFull => &["--full"],
+    };
+    let loader = loader().ok_or_else(|| {
+        let why = "the program symbiont-scx, which loads it, is not installed".to_owned();
+        SchedulerError::Ended(Ended { why, again: false })
+    })?;
+    Scheduler::start(&loader, arguments).map(Some)
+}

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Tries the scheduler in the kernel, which 'make scx' built: its style and lints, and in a guest of the lab that
+# threads are kept where they belong, that no mask changes, and that nothing is left however it ends.
+#   scripts/check-scx.sh          three minutes
+#   scripts/check-scx.sh table    also how much of their time threads are where they belong, held, nudged and by the
+#                                 scheduler, and a program that answers requests beside batch: half an hour
+set -eu
+cd "$(dirname "$0")/.."
+manifest=scx/Cargo.toml
+scripts/cargo.sh fmt --manifest-path $manifest --check
+if scripts/cargo.sh clippy --version >/dev/null 2>&1; then
+    scripts/cargo.sh clippy --manifest-path $manifest --release --all-targets --locked -- -D warnings
+else
+    echo "check-scx: clippy is not installed; lints not checked" >&2
+fi
+guest() {
+    scripts/cargo.sh test -p symbiont-cli --no-default-features --profile guest --locked \
+        --test lab -- --include-ignored "$@"
+}
+guest x86-smt2-numa::a_scheduler
+guest x86-smt2-numa::nothing_is_left_of_a_scheduler
+[ "${1:-}" = table ] || exit 0
+guest x86-timed::a_core_is_kept
+scripts/nudging.sh x86-timed
