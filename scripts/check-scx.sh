@@ -13,6 +13,7 @@ if scripts/cargo.sh clippy --version >/dev/null 2>&1; then
 else
     echo "check-scx: clippy is not installed; lints not checked" >&2
 fi
+scripts/cargo.sh test -q --manifest-path $manifest --release --locked
 guest() {
     scripts/cargo.sh test -p symbiont-cli --no-default-features --profile guest --locked \
         --test lab -- --include-ignored "$@"

@@ -12,7 +12,8 @@ doc=$root/usr/share/doc/symbiont
 
 cargo_deb=$(scripts/tool.sh cargo-deb)
 rm -rf target/deb
-DESTDIR=$root PREFIX=/usr SYSCONFDIR=/etc scripts/install.sh install
+# The scheduler in the kernel needs libraries that nothing else does: it is not part of the package.
+DESTDIR=$root PREFIX=/usr SYSCONFDIR=/etc SCX=none scripts/install.sh install
 
 # As Debian's policy wants it: no debugging information; licences in the file copyright, which cargo-deb adds;
 # changelogs by their usual names.

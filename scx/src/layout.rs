@@ -108,3 +108,56 @@ impl Counted {
         CLASSES.into_iter().enumerate().filter(|(_, class)| class.keeps_cores())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(bytes: &[u8]) -> Vec<u32> {
+        bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect()
+    }
+
+    #[test]
+    fn siblings_are_those_of_the_machine() {
+        let machine = words(&machine(&Topology::synthetic("core:2 smt:2").unwrap()));
+        assert_eq!(machine.len(), 1 + MAX_CPUS + MAX_CPUS * MAX_SIBLINGS);
+        assert_eq!(machine[..6], [4, 1, 1, 1, 1, 0]);
+        let siblings = |cpu: usize| machine[1 + MAX_CPUS + cpu * MAX_SIBLINGS];
+        let cores = [0, 1, 2, 3].map(siblings);
+        assert!(cores == [1, 0, 3, 2] || cores == [2, 3, 0, 1], "{cores:?}");
+    }
+
+    #[test]
+    fn a_place_is_a_bit_for_each_cpu_their_span_group_and_class() {
+        let cpus = "1,64-65".parse().unwrap();
+        let bytes = placed(&Placed { thread: 7, cpus, group: 9, class: Class::Batch });
+        let words = words(&bytes);
+        assert_eq!(words.len(), MAX_CPUS / 32 + 4);
+        assert_eq!(words[..4], [2, 0, 3, 0]);
+        assert_eq!(words[MAX_CPUS / 32..], [1, 66, 9, 3]);
+        // What it does not know is left out.
+        let far = placed(&Placed {
+            thread: 7,
+            cpus: "5000".parse().unwrap(),
+            group: 0,
+            class: Class::Normal,
+        });
+        assert!(far[..MAX_CPUS / 8].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn counts_are_read_as_they_are_laid_out() {
+        let mut bytes = vec![0_u8; 24 + 24];
+        for value in 1..=13_u64 {
+            bytes.extend(value.to_ne_bytes());
+        }
+        let counted = Counted::read(&bytes);
+        assert_eq!((counted.own_ns, counted.guest_ns), (1, 2));
+        assert_eq!((counted.keeper_ns, counted.beside_idle_ns), ([3, 4, 5, 6], [7, 8, 9, 10]));
+        assert_eq!((counted.dispatches, counted.preemptions, counted.starved), (11, 12, 13));
+        // What is cut off counts as nothing.
+        assert_eq!(Counted::read(&bytes[..60]).dispatches, 0);
+        let mut text = Fields(b"why\0more");
+        assert_eq!(text.text::<8>(), "why");
+    }
+}

@@ -18,6 +18,8 @@ const OF_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 const SWITCH_PARTIAL: u64 = 8;
 /// The kernel's reasons to end (`scx_exit_kind`): asked for by user space, and by the kernel because CPUs changed.
 const UNREGISTERED: u32 = 64;
+/// From here on they are errors.
+const ERRORS: u32 = 1024;
 /// In an exit code: load it again.
 const RESTART: u64 = 1 << 48;
 
@@ -75,12 +77,12 @@ impl Loaded {
     pub fn place(&self, placed: &Placed) -> anyhow::Result<()> {
         let Some(thread) = open(placed.thread)? else { return Ok(()) };
         let key = thread.as_raw_fd().to_ne_bytes();
-        match self.map("placed")?.update(&key, &layout::placed(placed), MapFlags::ANY) {
-            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("thread {} cannot be placed", placed.thread))
-            }
-            _ => Ok(()),
+        let done = self.map("placed")?.update(&key, &layout::placed(placed), MapFlags::ANY);
+        // It may have ended since.
+        if done.is_err() && open(placed.thread)?.is_none() {
+            return Ok(());
         }
+        done.with_context(|| format!("thread {} cannot be placed", placed.thread))
     }
 
     /// It belongs nowhere any more.
@@ -100,7 +102,7 @@ impl Loaded {
         if kind == 0 {
             return Ok(None);
         }
-        let again = kind >= UNREGISTERED && kind < 1024 && code & RESTART != 0;
+        let again = (UNREGISTERED..ERRORS).contains(&kind) && code & RESTART != 0;
         let why = match message.as_str() {
             "" => reason,
             message => format!("{reason}: {message}"),
@@ -139,10 +141,10 @@ impl Loaded {
 }
 
 /// Takes the flag out of the operations, whose layout is that of `struct sched_ext_ops` in `kernel.h`: pointers to
-/// ten functions, then the flags.
+/// nine functions, then the flags.
 fn without_partial(operations: &mut [u8]) -> anyhow::Result<()> {
     let flags = operations
-        .get_mut(80..88)
+        .get_mut(72..80)
         .and_then(|bytes| bytes.first_chunk_mut::<8>())
         .context("no flags")?;
     let now = u64::from_ne_bytes(*flags);

@@ -56,7 +56,6 @@ struct scx_exit_info {
 #pragma clang attribute pop
 
 struct scx_cpu_release_args;
-struct scx_init_task_args;
 
 /* Those members that are used; libbpf finds each by its name. */
 struct sched_ext_ops {
@@ -67,7 +66,6 @@ struct sched_ext_ops {
 	void (*stopping)(struct task_struct *p, bool runnable);
 	void (*update_idle)(__s32 cpu, bool idle);
 	void (*cpu_release)(__s32 cpu, struct scx_cpu_release_args *args);
-	__s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	__s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	__u64 flags;

@@ -371,7 +371,7 @@ __s32 BPF_STRUCT_OPS(partner_select_cpu, struct task_struct *p, __s32 before, __
 void BPF_STRUCT_OPS(partner_enqueue, struct task_struct *p, __u64 enq_flags)
 {
 	struct placed *wanted = bpf_task_storage_get(&placed, p, 0, 0);
-	struct known *about_it = bpf_task_storage_get(&known, p, 0, 0);
+	struct known *about_it = bpf_task_storage_get(&known, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	__u32 class = class_of(wanted);
 	struct cpu *there;
 	bool idle;
@@ -617,11 +617,6 @@ void BPF_STRUCT_OPS(partner_cpu_release, __s32 cpu, struct scx_cpu_release_args 
 	scx_bpf_reenqueue_local();
 }
 
-__s32 BPF_STRUCT_OPS_SLEEPABLE(partner_init_task, struct task_struct *p, struct scx_init_task_args *args)
-{
-	return bpf_task_storage_get(&known, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) ? 0 : -12; /* ENOMEM */
-}
-
 /* Wakes idle CPUs for threads that have waited for LEND. */
 static int look(void *map, int *key, struct clock *clock)
 {
@@ -712,7 +707,6 @@ struct sched_ext_ops partner = {
 	.stopping = (void *)partner_stopping,
 	.update_idle = (void *)partner_update_idle,
 	.cpu_release = (void *)partner_cpu_release,
-	.init_task = (void *)partner_init_task,
 	.init = (void *)partner_init,
 	.exit = (void *)partner_exit,
 	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_SWITCH_PARTIAL,

@@ -50,7 +50,7 @@ impl Tree {
         make.arg(format!("SYSCONFDIR={}", self.configuration.display()));
         make.arg(format!("BINARY={}", env!("CARGO_BIN_EXE_symbiont")));
         // What tests of this crate do not build; it is copied only.
-        for variable in ["SYNTH", "PLUGIN"] {
+        for variable in ["SYNTH", "PLUGIN", "SCX"] {
             let file = self.place.path(variable);
             fs::write(&file, variable).unwrap();
             make.arg(format!("{variable}={}", file.display()));
@@ -115,6 +115,7 @@ fn files() {
             RULES,
             CONFIG,
             "usr/bin/symbiont",
+            "usr/bin/symbiont-scx",
             "usr/bin/symbiont-synth",
             PLUGIN,
             UNIT,

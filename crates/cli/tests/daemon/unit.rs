@@ -70,6 +70,7 @@ fn configuration() {
         "hold",
         "budget",
         "narrow",
+        "actuator",
         "model",
         "slowdowns",
         "catalogue",

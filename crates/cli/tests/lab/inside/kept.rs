@@ -11,7 +11,9 @@ use crate::given::Given;
 use crate::settings::{changed, of_tree, own, tree};
 use crate::test_folder::{Program, TestFolder, is_alive, send, wait_until};
 
+use super::cgroup::Group;
 use super::cpus::switch;
+use super::siblings::list;
 use super::skip;
 use super::workers::command;
 
@@ -20,6 +22,8 @@ const EXT: u32 = 7;
 const RANDOM: [&str; 6] = ["--policy", "random", "--quantum", "100ms", "--actuator", "sched-ext"];
 /// How often either side is killed.
 const KILLS: usize = 3;
+/// How often a cpuset is changed.
+const TURNS: usize = 12;
 /// How often masks are looked at.
 const LOOKS: usize = 40;
 
@@ -49,9 +53,14 @@ fn has_kept_threads(program: &Program) -> bool {
 
 /// Eight processes, of which one is kept at least.
 fn placed(place: &TestFolder) -> Program {
+    placed_by(place, "sched-ext")
+}
+
+fn placed_by(place: &TestFolder, actuator: &str) -> Program {
     needs_a_scheduler();
     let words = command(&["group", "all", "8", "sleeper"]);
-    let program = place.start(&mut place.run(&RANDOM, &words));
+    let options = [&RANDOM[..5], &[actuator]].concat();
+    let program = place.start(&mut place.run(&options, &words));
     wait_until("threads are kept", || is_loaded() && has_kept_threads(&program));
     program
 }
@@ -82,13 +91,18 @@ fn is_as_before(program: &Program) {
 
 /// Threads are kept with the masks that they had, and all is as before at the end.
 pub fn end(_: &Given) {
-    let place = TestFolder::new();
-    let program = placed(&place);
-    keep_their_masks(&program);
-    place.signal_manager(Signal::TERM);
-    assert_eq!(state(), "disabled");
-    is_as_before(&program);
-    assert!(place.journals().is_empty(), "{:?}", place.journals());
+    for (actuator, all) in [("sched-ext", "0"), ("sched-ext-full", "1")] {
+        let place = TestFolder::new();
+        let program = placed_by(&place, actuator);
+        let switched = fs::read_to_string("/sys/kernel/sched_ext/switch_all").unwrap();
+        assert_eq!(switched.trim(), all, "{actuator}");
+        keep_their_masks(&program);
+        place.signal_manager(Signal::TERM);
+        assert_eq!(state(), "disabled");
+        is_as_before(&program);
+        assert!(place.journals().is_empty(), "{:?}", place.journals());
+        program.kill_all();
+    }
 }
 
 /// The loader is killed, and the threads are nudged from then on; the manager is killed, and `restore` undoes what
@@ -132,4 +146,42 @@ pub fn hotplug(given: &Given) {
     place.signal_manager(Signal::TERM);
     assert_eq!(state(), "disabled");
     is_as_before(&program);
+}
+
+/// Processes are made all the time, execute others and become another user's, and the cpuset shrinks and grows: no
+/// thread stalls, for which the kernel would end the scheduler, and all is as before at the end.
+pub fn storm(given: &Given) {
+    needs_a_scheduler();
+    let group = Group::new("kept", &["cpuset"]);
+    let all = given.cpus();
+    let set = |cpus: &[u32]| group.set("cpuset.cpus", &list(cpus));
+    set(&all);
+    group.take(std::process::id());
+    let place = TestFolder::new();
+    let words = command(&["group", "all", "4", "sleeper", "storm"]);
+    let program = place.start(&mut place.run(&RANDOM, &words));
+    wait_until("threads are kept", || is_loaded() && has_kept_threads(&program));
+    let before = counted_births();
+    for turn in 0..TURNS {
+        set(if turn % 2 == 0 { &all[..all.len() / 2] } else { &all });
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(is_loaded(), "the kernel has not ended it: {}", state());
+    }
+    println!("{} births", counted_births() - before);
+    assert!(has_kept_threads(&program), "it goes on");
+    place.signal_manager(Signal::TERM);
+    assert_eq!(state(), "disabled");
+    let left = || -> Vec<_> {
+        let tree = of_tree(program.id()).into_iter();
+        tree.filter(|(_, now)| now.class == EXT || now.mask != own().mask).collect()
+    };
+    // What was born while it ended has inherited nothing for long.
+    wait_until("nothing is left", || left().is_empty());
+}
+
+/// Processes that were made since the guest was started.
+fn counted_births() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    let count = stat.lines().find_map(|line| line.strip_prefix("processes "));
+    count.unwrap().trim().parse().unwrap()
 }

@@ -139,6 +139,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("a_loaded_scheduler_is_respected", whole, scheduler::loaded),
     scenario("a_scheduler_keeps_threads_without_masks", whole, kept::end),
     scenario("nothing_is_left_of_a_scheduler_that_was_killed", whole, kept::killed),
+    scenario("a_scheduler_stands_storms_of_births", whole, kept::storm),
     scenario("a_scheduler_is_loaded_again_after_a_cpu_went", whole, kept::hotplug),
     scenario("masks_come_back_at_the_end", kernel, crash::end),
     scenario("masks_come_back_by_restore_after_a_crash", kernel, crash::restored),

@@ -1,5 +1,6 @@
 //! Programs to be managed: this binary in other roles.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ const TURNS: usize = 100_000;
 /// few host CPUs bear many of them.
 const PART: usize = 16;
 const REST: Duration = Duration::from_millis(100);
+/// No user of the guest.
+const OTHER_USER: u32 = 65_534;
 /// Bytes that a `dweller` reads.
 pub const DWELLING: usize = 32 << 20;
 
@@ -31,8 +34,8 @@ pub const DWELLING: usize = 32 << 20;
 /// COUNT of each ROLE. `hungry` has page faults all the time, `modest` has none; a `nibbler`
 /// and a `dozer` are like them for a moment now and then; `sleeper` wakes now and then, `eater` takes ever more memory once there is a file
 /// [`EAT`]; `early` is hungry until there is a file [`TURN`] and modest from then on, `late`
-/// the other way round; `dweller` reads the same memory all the time. They run until their
-/// parent is gone. `births` starts a sleeper twenty times a second, ten in all.
+/// the other way round; `dweller` reads the same memory all the time. A `storm` makes processes
+/// that end at once. They run until their parent is gone. `births` starts a sleeper twenty times a second, ten in all.
 pub fn main(arguments: &[String]) {
     match arguments {
         [role, cpus, count, roles @ ..] if role == "group" => {
@@ -111,6 +114,19 @@ pub fn spin(turns: usize) {
     });
 }
 
+/// Has processes execute another program, some as another user.
+fn storm() {
+    let births = (0..4).map(|nth| {
+        let mut command = Command::new(super::INIT);
+        command.args([WORKER, "group", "all", "0"]).stdin(Stdio::null());
+        if nth % 2 == 1 {
+            command.uid(OTHER_USER);
+        }
+        command.spawn().unwrap()
+    });
+    wait_for(births.collect());
+}
+
 fn busy(role: &str) {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let parent = rustix::process::getppid();
@@ -138,6 +154,7 @@ fn busy(role: &str) {
             "dweller" => {
                 std::hint::black_box(dwelling.iter().step_by(64).filter(|byte| **byte > 0).count());
             }
+            "storm" => storm(),
             _ => panic!("what is a {role}?"),
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! each quantum, after the moves:
-//!     of each settled thread that is to be on a target, and not held there by a mask:
+//!     of each settled thread that is to be on a target, not held there by a mask, and under no quota:
 //!         say where it belongs, with which partners, of which class, if that has changed;  put it into the class SCHED_EXT
 //!     of each other one that was said:  take it back
 //! ```
@@ -28,7 +28,7 @@ use symbiont_ext::{Ended, Placed, Report, Request, Scheduler, SchedulerError, St
 use symbiont_machine::{Ability, Outcome, Placement, Program, ProgramId, Support, ThreadId};
 
 use super::Keeping;
-use crate::actuate::Actuator;
+use crate::actuate::{Actuator, CpuQuotas};
 
 /// How often what the scheduler counted is asked for.
 const ASK: Duration = Duration::from_secs(1);
@@ -48,6 +48,30 @@ pub(super) struct Kept {
     began: Instant,
     lost: Option<String>,
     again: bool,
+    limits: Limits,
+}
+
+/// Which processes are under a quota of CPU time, as read of late.
+#[derive(Debug)]
+struct Limits {
+    quotas: CpuQuotas,
+    read: BTreeMap<u32, bool>,
+    at: Instant,
+}
+
+impl Limits {
+    fn new() -> Self {
+        Self { quotas: CpuQuotas::discover(), read: BTreeMap::new(), at: Instant::now() }
+    }
+
+    /// The kernel holds no thread of `SCHED_EXT` to a quota.
+    fn apply_to(&mut self, process: u32) -> bool {
+        if self.at.elapsed() >= ASK {
+            self.at = Instant::now();
+            self.read.clear();
+        }
+        *self.read.entry(process).or_insert_with(|| !self.quotas.of(process).is_empty())
+    }
 }
 
 impl Kept {
@@ -62,6 +86,7 @@ impl Kept {
             began: Instant::now(),
             lost: None,
             again: false,
+            limits: Limits::new(),
         })
     }
 
@@ -117,6 +142,9 @@ impl Kept {
             let (Some(cpus), Some(program)) = (assignment.target.cpus(), settled.get(id)) else {
                 continue;
             };
+            if self.limits.apply_to(id.process) {
+                continue;
+            }
             let class = class(*program).unwrap_or_default();
             // 0 is the group of threads of which nothing is said.
             let group = program.0.wrapping_add(1);
