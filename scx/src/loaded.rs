@@ -141,10 +141,10 @@ impl Loaded {
 }
 
 /// Takes the flag out of the operations, whose layout is that of `struct sched_ext_ops` in `kernel.h`: pointers to
-/// nine functions, then the flags.
+/// ten functions, then the flags.
 fn without_partial(operations: &mut [u8]) -> anyhow::Result<()> {
     let flags = operations
-        .get_mut(72..80)
+        .get_mut(80..88)
         .and_then(|bytes| bytes.first_chunk_mut::<8>())
         .context("no flags")?;
     let now = u64::from_ne_bytes(*flags);

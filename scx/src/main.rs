@@ -81,7 +81,10 @@ fn serve(arguments: &Arguments) -> anyhow::Result<()> {
                 let request =
                     serde_json::from_str(&line).with_context(|| format!("no request: {line}"))?;
                 match request {
-                    Request::Place(placed) => loaded.place(&placed)?,
+                    // One that cannot be placed is scheduled as one of which nothing is said.
+                    Request::Place(placed) => {
+                        loaded.place(&placed).unwrap_or_else(|why| eprintln!("{why:#}"))
+                    }
                     Request::Release(thread) => loaded.release(thread)?,
                     Request::Statistics => say(&Report::Statistics(loaded.statistics()?)),
                 }

@@ -66,6 +66,7 @@ struct sched_ext_ops {
 	void (*stopping)(struct task_struct *p, bool runnable);
 	void (*update_idle)(__s32 cpu, bool idle);
 	void (*cpu_release)(__s32 cpu, struct scx_cpu_release_args *args);
+	void (*enable)(struct task_struct *p);
 	__s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	__u64 flags;
@@ -97,6 +98,7 @@ enum {
 #define SCX_OPS_KEEP_BUILTIN_IDLE 1ULL
 #define SCX_OPS_ENQ_LAST 2ULL
 #define SCX_OPS_SWITCH_PARTIAL 8ULL
+#define SCX_DSQ_ITER_REV (1ULL << 16)
 #define SCX_TASK_QUEUED 1U
 #define SCX_DSQ_LOCAL 0x8000000000000002ULL
 #define SCX_ENQ_PREEMPT (1ULL << 32)

@@ -38,6 +38,8 @@ char _license[] SEC("license") = "GPL";
 #define MAX_SIBLINGS 8
 /* No thread is of this group. */
 #define NOBODY ~0U
+/* So much longer than it is does the queue of a CPU count on which only a keeper's group may run. */
+#define BARRED 100000
 /* Threads of a queue that are looked at for a CPU that is not theirs. */
 #define LOOK 8
 #define MS 1000000ULL
@@ -45,6 +47,10 @@ char _license[] SEC("license") = "GPL";
 #define LEND (4 * MS)
 /* A waiting thread runs for a slice whatever its class, and whoever runs beside it, after this time. */
 #define STARVED (1000 * MS)
+/* A CPU runs one of these at most once in this time. */
+#define STARVED_EACH (100 * MS)
+/* Threads of a queue that are looked at for those. */
+#define LOOK_FAR 64
 /* How often waiting threads are looked at: while there are any, and otherwise. */
 #define SOON (2 * MS)
 #define LATER (20 * MS)
@@ -91,8 +97,11 @@ struct cpu {
 	/* Placed threads that were put on the CPU, and those that had to leave it for others. */
 	__u64 dispatches;
 	__u64 preemptions;
-	/* Threads that ran since they had waited for STARVED. */
+	/* Threads that ran since they had waited for STARVED, and when the last one did. */
 	__u64 starved;
+	__u64 starved_at;
+	/* The virtual time of each of its queues: the highest of a thread that was taken out. */
+	__u64 vtime[3];
 };
 
 struct {
@@ -322,15 +331,18 @@ static __s32 home_of(struct task_struct *p, const struct placed *placed, __s32 b
 
 			if (!is_own(placed, cpu) || !may_run_on(p, cpu))
 				continue;
-			if (!is_barred(cpu, group) && scx_bpf_test_and_clear_cpu_idle(cpu)) {
-				*idle = true;
-				return cpu;
-			}
 			there = about(cpu);
 			if (!there)
 				continue;
 			/* Two for each that waits, one for one that runs and would not leave. */
 			length = 2 * waiting_on(cpu) + !takes(class, true, there);
+			if (is_barred(cpu, group)) {
+				/* As a last resort. */
+				length += BARRED;
+			} else if (scx_bpf_test_and_clear_cpu_idle(cpu)) {
+				*idle = true;
+				return cpu;
+			}
 			if (length < shortest || (length == shortest && cpu == before)) {
 				shortest = length;
 				best = cpu;
@@ -348,11 +360,11 @@ static __s32 home_of(struct task_struct *p, const struct placed *placed, __s32 b
 			return before;
 	}
 	best = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	if (best >= 0) {
+	if (best >= 0 && !is_barred(best, group)) {
 		*idle = true;
 		return best;
 	}
-	if (before >= 0 && may_run_on(p, before))
+	if (before >= 0 && may_run_on(p, before) && !is_barred(before, group))
 		return before;
 	return scx_bpf_pick_any_cpu(p->cpus_ptr, 0);
 }
@@ -374,6 +386,7 @@ void BPF_STRUCT_OPS(partner_enqueue, struct task_struct *p, __u64 enq_flags)
 	struct known *about_it = bpf_task_storage_get(&known, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	__u32 class = class_of(wanted);
 	struct cpu *there;
+	__u64 vtime;
 	bool idle;
 	__s32 cpu;
 
@@ -386,13 +399,25 @@ void BPF_STRUCT_OPS(partner_enqueue, struct task_struct *p, __u64 enq_flags)
 		cpu = scx_bpf_task_cpu(p);
 	if (about_it && !about_it->waits_since)
 		about_it->waits_since = scx_bpf_now();
-	scx_bpf_dsq_insert_vtime(p, queue_of(cpu, rank(class)), slice_of(class), p->scx.dsq_vtime, enq_flags);
 	there = about(cpu);
-	if (idle) {
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-	} else if (there && takes(class, wanted && is_own(wanted, cpu), there)) {
+	vtime = p->scx.dsq_vtime;
+	if (there) {
+		/* Nobody saves time up while it sleeps, and nobody brings a debt of more than a second along. */
+		__u64 clock = there->vtime[rank(class)], slice = slice_of(class);
+
+		if (vtime + slice < clock)
+			vtime = clock - slice;
+		if (vtime > clock + STARVED)
+			vtime = clock + STARVED;
+		p->scx.dsq_vtime = vtime;
+	}
+	scx_bpf_dsq_insert_vtime(p, queue_of(cpu, rank(class)), slice_of(class), vtime, enq_flags);
+	if (!idle && there && takes(class, wanted && is_own(wanted, cpu), there)) {
 		__sync_fetch_and_add(&there->preemptions, 1);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	} else {
+		/* It may be about to be idle, with its queues looked at. */
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	}
 }
 
@@ -426,19 +451,29 @@ __weak bool take(__u32 cpu, __u64 queue, bool own, __u64 now)
 	return taken;
 }
 
-/* Has the first of a queue waited for so long that its class does not count? */
-__weak bool is_starved(__u64 queue, __u64 now)
+/*
+ * Takes one that has waited so long that its class does not count. It is one of the last in the order of virtual time,
+ * so that the queue is looked through from its end.
+ */
+__weak bool take_starved(__u32 cpu, __u64 queue, __u64 now)
 {
 	struct task_struct *p;
-	bool starved = false;
+	__u32 looked = 0;
+	bool taken = false;
 
-	bpf_for_each(scx_dsq, p, queue, 0) {
+	bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
 		struct known *about_it = bpf_task_storage_get(&known, p, 0, 0);
 
-		starved = about_it && about_it->waits_since && now > about_it->waits_since + STARVED;
-		break;
+		if (++looked > LOOK_FAR)
+			break;
+		if (!about_it || !about_it->waits_since || now <= about_it->waits_since + STARVED)
+			continue;
+		if (may_run_on(p, cpu) && scx_bpf_dsq_move(&___it, p, SCX_DSQ_LOCAL, 0)) {
+			taken = true;
+			break;
+		}
 	}
-	return starved;
+	return taken;
 }
 
 /* Is one of a guest's own CPUs free for it? */
@@ -486,12 +521,15 @@ void BPF_STRUCT_OPS(partner_dispatch, __s32 cpu, struct task_struct *prev)
 	if (prev && !(prev->scx.flags & SCX_TASK_QUEUED))
 		prev = 0;
 	/* Who waits too long, first. */
-	bpf_for(nth, 1, 3) {
-		__u64 queue = queue_of(cpu, nth);
+	if (now > here->starved_at + STARVED_EACH) {
+		bpf_for(nth, 0, 3) {
+			__u64 queue = queue_of(cpu, nth);
 
-		if (scx_bpf_dsq_nr_queued(queue) > 0 && is_starved(queue, now) && take(cpu, queue, true, now)) {
-			here->starved++;
-			return;
+			if (scx_bpf_dsq_nr_queued(queue) > 0 && take_starved(cpu, queue, now)) {
+				here->starved++;
+				here->starved_at = now;
+				return;
+			}
 		}
 	}
 	bpf_for(nth, 0, 3) {
@@ -540,6 +578,7 @@ void BPF_STRUCT_OPS(partner_running, struct task_struct *p)
 	struct cpu *here = about(cpu);
 	__u64 now = scx_bpf_now();
 	__u32 class = class_of(wanted);
+	bool starved = about_it && about_it->waits_since && now > about_it->waits_since + STARVED;
 
 	if (about_it) {
 		about_it->waits_since = 0;
@@ -547,10 +586,13 @@ void BPF_STRUCT_OPS(partner_running, struct task_struct *p)
 	}
 	if (!here)
 		return;
+	if (here->vtime[rank(class)] < p->scx.dsq_vtime)
+		here->vtime[rank(class)] = p->scx.dsq_vtime;
 	here->class = class;
 	here->group = wanted ? wanted->group : 0;
 	here->guest = wanted && !is_own(wanted, cpu);
-	here->busy = 1;
+	/* A barrier: of two that begin on siblings at the same time, one sees the other. */
+	__sync_lock_test_and_set(&here->busy, 1);
 	if (wanted)
 		here->dispatches++;
 	if (keeps(class)) {
@@ -561,6 +603,8 @@ void BPF_STRUCT_OPS(partner_running, struct task_struct *p)
 		here->kept = 0;
 		kick_siblings(cpu, 0, SCX_KICK_IDLE);
 	}
+	if (!keeps(class) && !starved && is_barred(cpu, here->group))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 void BPF_STRUCT_OPS(partner_stopping, struct task_struct *p, bool runnable)
@@ -617,6 +661,17 @@ void BPF_STRUCT_OPS(partner_cpu_release, __s32 cpu, struct scx_cpu_release_args 
 	scx_bpf_reenqueue_local();
 }
 
+/* It was another scheduler's: what is known of it is old. */
+void BPF_STRUCT_OPS(partner_enable, struct task_struct *p)
+{
+	struct known *about_it = bpf_task_storage_get(&known, p, 0, 0);
+
+	if (about_it) {
+		about_it->waits_since = 0;
+		about_it->runs_since = 0;
+	}
+}
+
 /* Wakes idle CPUs for threads that have waited for LEND. */
 static int look(void *map, int *key, struct clock *clock)
 {
@@ -638,7 +693,7 @@ static int look(void *map, int *key, struct clock *clock)
 			if (scx_bpf_dsq_nr_queued(queue) <= 0)
 				continue;
 			any = true;
-			bpf_for_each(scx_dsq, p, queue, 0) {
+			bpf_for_each(scx_dsq, p, queue, SCX_DSQ_ITER_REV) {
 				struct known *about_it = bpf_task_storage_get(&known, p, 0, 0);
 				__u64 waited = 0;
 				__s32 idle;
@@ -707,6 +762,7 @@ struct sched_ext_ops partner = {
 	.stopping = (void *)partner_stopping,
 	.update_idle = (void *)partner_update_idle,
 	.cpu_release = (void *)partner_cpu_release,
+	.enable = (void *)partner_enable,
 	.init = (void *)partner_init,
 	.exit = (void *)partner_exit,
 	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_SWITCH_PARTIAL,

@@ -175,6 +175,7 @@ fn try_to_manage(
         }
     }
     let mut notes = notes(&machine, plan, &needs, left);
+    notes.extend(machine.scheduler_lost());
     notes.extend(no_core);
     notes.extend(note);
     if let Err(why) = set_alarm(&mut machine, plan, &roots) {

@@ -30,7 +30,7 @@ pub enum SchedulerError {
         source: io::Error,
     },
     /// The scheduler is not loaded, in the loader's words.
-    #[error("the scheduler is not loaded: {}", .0.why)]
+    #[error("{}", .0.why)]
     Ended(crate::Ended),
     /// The loader ended without a word, does not read, or says what is not understood.
     #[error("{0} {1}")]
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_loader_that_does_not_load_is_an_error_with_its_words() {
         let error = started(r#"echo '{"ended":{"why":"no BTF here"}}'"#).unwrap_err();
-        assert_eq!(error.to_string(), "the scheduler is not loaded: no BTF here");
+        assert_eq!(error.to_string(), "no BTF here");
         for script in ["", "echo nonsense", r#"echo '{"statistics":{}}'"#] {
             assert!(matches!(started(script), Err(SchedulerError::Lost(..))), "{script}");
         }

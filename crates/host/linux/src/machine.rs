@@ -77,7 +77,6 @@ use start::Starts;
 use survivors::Survivors;
 pub use ticker::Lateness;
 
-use symbiont_ext::SchedulerError;
 pub use symbiont_ext::Statistics;
 
 use crate::actuate::{
@@ -165,9 +164,6 @@ pub enum LinuxError {
     /// No journal can be kept, so that after a crash changes could not be undone.
     #[error(transparent)]
     Actuate(#[from] ActuatorError),
-    /// The scheduler that was asked for is not loaded.
-    #[error(transparent)]
-    Scheduler(#[from] SchedulerError),
     /// The loop cannot sleep.
     #[error("cannot wait for the end of a quantum: {0}")]
     Wait(#[source] io::Error),
@@ -230,14 +226,14 @@ impl<W: Wait> LinuxMachine<W> {
         let started = Actuator::new(&host, &options.state_dir).map_err(LinuxError::from).and_then(
             |actuator| {
                 let hook = Box::new(Hook(actuator.clone()));
-                let watcher = Watcher::start(options.watch, hook)?;
-                Ok((watcher, actuator, Kept::start(options.keeping)?))
+                Ok((Watcher::start(options.watch, hook)?, actuator))
             },
         );
-        let (watcher, actuator, kept) = match started {
+        let (watcher, actuator) = match started {
             Ok(started) => started,
             Err(error) => return Err((error, waiter)),
         };
+        let kept = Kept::start(options.keeping);
         let abilities = actuator.abilities();
         let support = Support {
             signals: BTreeMap::from([(Signal::RunStates, watcher.run_states())]),
@@ -356,11 +352,11 @@ impl<W: Wait> LinuxMachine<W> {
         lines
     }
 
-    /// That the scheduler in the kernel ended, and why.
+    /// That the scheduler in the kernel that was asked for is not loaded, and why.
     #[must_use]
     pub fn scheduler_lost(&self) -> Option<String> {
         let why = self.kept.lost()?;
-        Some(format!("the scheduler in the kernel ended, and threads are nudged: {why}"))
+        Some(format!("threads are nudged, not kept by a scheduler in the kernel: {why}"))
     }
 
     /// What the scheduler in the kernel did so far; none where there is none.

@@ -24,7 +24,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use symbiont_ext::{Ended, Placed, Report, Request, Scheduler, SchedulerError, Statistics, loader};
+use symbiont_ext::{
+    Ended, Placed, Report, Request, Scheduler, SchedulerError, Statistics, loader, obstacle,
+};
 use symbiont_machine::{Ability, Outcome, Placement, Program, ProgramId, Support, ThreadId};
 
 use super::Keeping;
@@ -34,6 +36,8 @@ use crate::actuate::{Actuator, CpuQuotas};
 const ASK: Duration = Duration::from_secs(1);
 /// A scheduler that leaves a thread waiting for so long is given up: the kernel would end it after 30 s.
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// A loader that has not answered for so long is given up.
+const LONGEST_SILENCE: Duration = Duration::from_secs(20);
 /// It is loaded again at most once in this time.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -45,6 +49,7 @@ pub(super) struct Kept {
     said: BTreeMap<ThreadId, Placed>,
     statistics: Statistics,
     asked: Option<Instant>,
+    answered: Instant,
     began: Instant,
     lost: Option<String>,
     again: bool,
@@ -75,19 +80,24 @@ impl Limits {
 }
 
 impl Kept {
-    /// Loads it, where it is wanted.
-    pub fn start(keeping: Keeping) -> Result<Self, SchedulerError> {
-        Ok(Self {
+    /// Loads it, where it is wanted; where it cannot be had, threads are nudged.
+    pub fn start(keeping: Keeping) -> Self {
+        let (scheduler, lost) = match load(keeping) {
+            Ok(scheduler) => (scheduler, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Self {
             keeping,
-            scheduler: load(keeping)?,
+            scheduler,
             said: BTreeMap::new(),
             statistics: Statistics::default(),
             asked: None,
+            answered: Instant::now(),
             began: Instant::now(),
-            lost: None,
+            lost,
             again: false,
             limits: Limits::new(),
-        })
+        }
     }
 
     /// Does it keep threads?
@@ -187,16 +197,17 @@ impl Kept {
         let Some(scheduler) = &mut self.scheduler else { return Ok(()) };
         while let Some(report) = scheduler.report()? {
             if let Report::Statistics(statistics) = report {
-                self.statistics = statistics;
+                (self.statistics, self.answered) = (statistics, Instant::now());
             }
         }
-        if Duration::from_nanos(self.statistics.longest_wait_ns) < LONGEST_WAIT {
+        let why = if Duration::from_nanos(self.statistics.longest_wait_ns) >= LONGEST_WAIT {
+            "threads that it does not schedule leave it no CPU"
+        } else if self.asked.is_some() && self.answered.elapsed() >= LONGEST_SILENCE {
+            "symbiont-scx does not answer"
+        } else {
             return Ok(());
-        }
-        Err(SchedulerError::Ended(Ended {
-            why: "threads that it does not schedule leave it no CPU".to_owned(),
-            again: false,
-        }))
+        };
+        Err(SchedulerError::Ended(Ended { why: why.to_owned(), again: false }))
     }
 
     /// All threads are the kernel's own scheduler's again.
@@ -211,7 +222,7 @@ impl Kept {
     }
 
     fn load_again(&mut self) {
-        self.began = Instant::now();
+        (self.began, self.answered) = (Instant::now(), Instant::now());
         match load(self.keeping) {
             Ok(scheduler) => (self.scheduler, self.lost) = (scheduler, None),
             Err(error) => self.lost = Some(error.to_string()),
@@ -226,9 +237,12 @@ fn load(keeping: Keeping) -> Result<Option<Scheduler>, SchedulerError> {
         Keeping::SchedExt => &[],
         Keeping::SchedExtFull => &["--full"],
     };
+    let cannot = |why| SchedulerError::Ended(Ended { why, again: false });
+    if let Some(why) = obstacle() {
+        return Err(cannot(why));
+    }
     let loader = loader().ok_or_else(|| {
-        let why = "the program symbiont-scx, which loads it, is not installed".to_owned();
-        SchedulerError::Ended(Ended { why, again: false })
+        cannot("the program symbiont-scx, which loads it, is not installed".to_owned())
     })?;
     Scheduler::start(&loader, arguments).map(Some)
 }
