@@ -130,10 +130,14 @@ pub struct Support {
     pub idle_class: Ability,
     /// Are threads kept on their targets by a scheduler in the kernel? It needs no masks, and keeps other programs
     /// off a core only while a thread of a class that has cores of its own runs there.
-    #[serde(default = "Support::no_scheduler")]
+    #[serde(default = "Support::no_scheduler", skip_serializing_if = "is_not_asked_for")]
     pub scheduler: Ability,
     /// Are all threads of a program found, and how soon?
     pub enrolment: Ability,
+}
+
+fn is_not_asked_for(scheduler: &Ability) -> bool {
+    *scheduler == Support::no_scheduler()
 }
 
 impl Support {

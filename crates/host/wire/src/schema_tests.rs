@@ -59,5 +59,5 @@ fn the_description_of_the_interface_has_the_fields_of_the_schemas() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 29);
+    assert_eq!(checked, 31);
 }
