@@ -116,12 +116,6 @@ impl Scheduler {
         }
     }
 
-    /// The number of the loader's process.
-    #[must_use]
-    pub fn process(&self) -> u32 {
-        self.child.id()
-    }
-
     fn lost(&self, how: &'static str) -> SchedulerError {
         SchedulerError::Lost(self.program.clone(), how)
     }

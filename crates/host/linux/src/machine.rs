@@ -41,6 +41,7 @@ mod hotplug;
 mod insisting;
 mod kept;
 mod observer;
+mod options;
 mod programs;
 mod quantum_timer;
 mod release;
@@ -51,7 +52,6 @@ mod ticker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::fd::BorrowedFd;
@@ -69,6 +69,7 @@ pub(crate) use hook::Hook;
 use insisting::{Insisting, runs_on, sleeps};
 use kept::Kept;
 pub use observer::Observer;
+pub use options::{Keeping, LinuxError, MachineOptions};
 use quantum_timer::{Early, QuantumTimer, Woken};
 pub use release::Living;
 use release::Releases;
@@ -80,13 +81,11 @@ pub use ticker::Lateness;
 pub use symbiont_ext::Statistics;
 
 use crate::actuate::{
-    Actuator, ActuatorError, Privilege, RestoreReport, Suspect, ThreadError, ThreadKey, affinity,
+    Actuator, Privilege, RestoreReport, Suspect, ThreadError, ThreadKey, affinity,
 };
 use crate::cookies::Cookies;
 use crate::launch::{Manager, Wake};
-use crate::observe::{
-    Ages, Haste, Losses, Method, Observed, PAUSE, Scheduling, WatchError, WatchOptions, Watcher,
-};
+use crate::observe::{Ages, Haste, Losses, Method, Observed, PAUSE, Scheduling, Watcher};
 use crate::online::Online;
 use crate::switches::{Alarm, Member, SwitchError};
 
@@ -127,46 +126,6 @@ impl Wait for Manager {
     fn wait_or(&mut self, timeout: Duration, bells: &[BorrowedFd<'_>]) -> io::Result<Wake> {
         Self::wait_or(self, timeout, bells)
     }
-}
-
-/// How to make a machine of this host.
-#[derive(Debug, Clone)]
-pub struct MachineOptions {
-    /// Where journals are kept.
-    pub state_dir: PathBuf,
-    /// How to watch.
-    pub watch: WatchOptions,
-    /// How to count events, where that is needed.
-    pub counting: CountOptions,
-    /// How threads that no mask holds are kept on their targets.
-    pub keeping: Keeping,
-}
-
-/// How threads that no mask holds are kept on their targets.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Keeping {
-    /// They are nudged there, and again when the kernel has moved them away.
-    #[default]
-    Nudges,
-    /// By Symbiont's own `sched_ext` scheduler, to which only placed threads are given.
-    SchedExt,
-    /// The same, with all usual threads of the machine.
-    SchedExtFull,
-}
-
-/// Why this host cannot be watched or steered at all.
-#[derive(Debug, thiserror::Error)]
-pub enum LinuxError {
-    /// Threads cannot be watched.
-    #[error(transparent)]
-    Watch(#[from] WatchError),
-    /// No journal can be kept, so that after a crash changes could not be undone.
-    #[error(transparent)]
-    Actuate(#[from] ActuatorError),
-    /// The loop cannot sleep.
-    #[error("cannot wait for the end of a quantum: {0}")]
-    Wait(#[source] io::Error),
 }
 
 /// This host as a machine that can be sampled and steered.
@@ -350,19 +309,6 @@ impl<W: Wait> LinuxMachine<W> {
         }
         lines.extend(self.scheduler_lost());
         lines
-    }
-
-    /// That the scheduler in the kernel that was asked for is not loaded, and why.
-    #[must_use]
-    pub fn scheduler_lost(&self) -> Option<String> {
-        let why = self.kept.lost()?;
-        Some(format!("threads are nudged, not kept by a scheduler in the kernel: {why}"))
-    }
-
-    /// What the scheduler in the kernel did so far; none where there is none.
-    #[must_use]
-    pub fn scheduled(&self) -> Option<&Statistics> {
-        self.kept.statistics()
     }
 
     /// How late the loop woke so far.

@@ -325,9 +325,8 @@ fn wanted(entry: &Entry, priority: Priority, most_urgent: i8) -> Result<AppliedS
         (Priority::Idle, _) if class.is_some() => {
             Err(refused("the scheduler in the kernel knows its class"))
         }
-        (_, Class::Special | Class::Ext) => {
-            Err(refused("real-time and deadline threads are never touched"))
-        }
+        (_, Class::Special) => Err(refused("real-time and deadline threads are never touched")),
+        (_, Class::Ext) => Err(refused("its user has given it to a sched_ext scheduler")),
         (Priority::Idle, Class::Idle) => Ok(own),
         (Priority::Idle, _) => Ok(AppliedSettings { class: Some(Class::Idle), ..own }),
         (Priority::Boosted(_), Class::Idle) => {

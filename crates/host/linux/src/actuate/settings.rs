@@ -81,16 +81,41 @@ pub(super) struct Saved {
 
 /// What of ours is applied on a thread; the default is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "WrittenSettings", into = "WrittenSettings")]
 pub(super) struct AppliedSettings {
     /// The mask that we set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<CpuSet>,
     /// The nice value that we set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nice: Option<i8>,
     /// The class that we set: the idle one, or that of `sched_ext`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<Class>,
+}
+
+/// The same as journals have it, also those of managers that knew the idle class only.
+#[derive(Serialize, Deserialize)]
+struct WrittenSettings {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mask: Option<CpuSet>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nice: Option<i8>,
+    #[serde(rename = "waiting", default, skip_serializing_if = "std::ops::Not::not")]
+    idle: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    ext: bool,
+}
+
+impl From<WrittenSettings> for AppliedSettings {
+    fn from(WrittenSettings { mask, nice, idle, ext }: WrittenSettings) -> Self {
+        let class = if ext { Some(Class::Ext) } else { idle.then_some(Class::Idle) };
+        Self { mask, nice, class }
+    }
+}
+
+impl From<AppliedSettings> for WrittenSettings {
+    fn from(AppliedSettings { mask, nice, class }: AppliedSettings) -> Self {
+        let is = |wanted| class == Some(wanted);
+        Self { mask, nice, idle: is(Class::Idle), ext: is(Class::Ext) }
+    }
 }
 
 impl AppliedSettings {
@@ -189,6 +214,17 @@ mod tests {
         // Set as they are: above, below, and where nothing of ours is.
         assert_eq!([0, 10, -20].map(|now| chosen_nice(0, Some(-8), now)), [0, 10, -20]);
         assert_eq!(chosen_nice(0, None, -3), -3);
+    }
+
+    #[test]
+    fn what_is_applied_is_written_as_ever_and_read_back() {
+        let written = [(Class::Idle, r#"{"waiting":true}"#), (Class::Ext, r#"{"ext":true}"#)];
+        for (class, text) in written {
+            let applied = AppliedSettings { class: Some(class), ..AppliedSettings::default() };
+            assert_eq!(serde_json::to_string(&applied).unwrap(), text);
+            assert_eq!(serde_json::from_str::<AppliedSettings>(text).unwrap(), applied);
+        }
+        assert!(serde_json::from_str::<AppliedSettings>("{}").unwrap().is_nothing());
     }
 
     #[test]

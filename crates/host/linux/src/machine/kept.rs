@@ -29,7 +29,7 @@ use symbiont_ext::{
 };
 use symbiont_machine::{Ability, Outcome, Placement, Program, ProgramId, Support, ThreadId};
 
-use super::Keeping;
+use super::{Keeping, LinuxMachine, Wait};
 use crate::actuate::{Actuator, CpuQuotas};
 
 /// How often what the scheduler counted is asked for.
@@ -227,6 +227,21 @@ impl Kept {
             Ok(scheduler) => (self.scheduler, self.lost) = (scheduler, None),
             Err(error) => self.lost = Some(error.to_string()),
         }
+    }
+}
+
+impl<W: Wait> LinuxMachine<W> {
+    /// That the scheduler in the kernel that was asked for is not loaded, and why.
+    #[must_use]
+    pub fn scheduler_lost(&self) -> Option<String> {
+        let why = self.kept.lost()?;
+        Some(format!("threads are nudged, not kept by a scheduler in the kernel: {why}"))
+    }
+
+    /// What the scheduler in the kernel did so far; none where there is none.
+    #[must_use]
+    pub fn scheduled(&self) -> Option<&Statistics> {
+        self.kept.statistics()
     }
 }
 
