@@ -4,6 +4,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# The workspaces beside this one name our crates in lock files of their own.
+for workspace in fuzz scx; do
+    scripts/cargo.sh update --quiet --workspace --locked --manifest-path "$workspace/Cargo.toml"
+done
+
 if scripts/cargo.sh fmt --version >/dev/null 2>&1; then
     scripts/cargo.sh fmt --all --check
     scripts/cargo.sh fmt --manifest-path fuzz/Cargo.toml --check
