@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use nix::sys::signal::{SigSet, Signal};
 use symbiont_ext::{Ended, Report, Request};
 
 use loaded::Loaded;
@@ -28,7 +29,7 @@ struct Arguments {
     /// All usual threads are scheduled by it, not only those that are placed.
     #[arg(long)]
     full: bool,
-    /// Only loads it, says so, and ends.
+    /// Only loads it, says so, and ends; no manager is needed.
     #[arg(long)]
     check: bool,
     /// Shows what libbpf and the kernel say while it is loaded, on standard error.
@@ -36,12 +37,18 @@ struct Arguments {
     verbose: bool,
 }
 
-fn main() {
+fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if arguments.check {
+        Loaded::load(arguments.full, arguments.verbose)?;
+        println!("the scheduler was loaded, and is unloaded again");
+        return Ok(());
+    }
     if let Err(error) = serve(&arguments) {
         say(&Report::Ended(Ended { why: format!("{error:#}"), again: false }));
         std::process::exit(1);
     }
+    Ok(())
 }
 
 fn say(report: &Report) {
@@ -65,11 +72,10 @@ fn requests() -> anyhow::Result<Receiver<String>> {
 }
 
 fn serve(arguments: &Arguments) -> anyhow::Result<()> {
+    // A manager has signals of its own blocked; who asks this process to end is heard.
+    SigSet::from(Signal::SIGTERM).thread_unblock().context("signals cannot be unblocked")?;
     let loaded = Loaded::load(arguments.full, arguments.verbose)?;
     say(&Report::Loaded);
-    if arguments.check {
-        return Ok(());
-    }
     let requests = requests()?;
     loop {
         if let Some(ended) = loaded.ended()? {

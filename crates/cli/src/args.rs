@@ -22,7 +22,9 @@ pub use knowledge::Knowledge;
 pub use policy::{Parameters, PolicyOptions};
 pub use replay::Replay;
 pub use slurm::{AskNodes, Slurm, SlurmCommand, SlurmFiles, SlurmWhy};
+use symbiont_control::Holding;
 use symbiont_linux::actuate::default_state_dir;
+use symbiont_linux::machine::Keeping;
 use symbiont_linux::slow::SlowCpu;
 use symbiont_machine::Class;
 
@@ -144,7 +146,7 @@ pub struct Run {
     /// that programs count the CPUs that they count without Symbiont
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Narrow::AsDecided)]
     pub narrow: Narrow,
-    /// How threads that keep their masks are kept where they are placed
+    /// How threads that keep their masks are kept where they are placed. With --dry-run nothing is loaded
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Actuator::Nudges)]
     pub actuator: Actuator,
     /// How new processes and threads are found
@@ -258,7 +260,7 @@ pub enum Narrow {
     Always,
 }
 
-impl From<Narrow> for symbiont_control::Holding {
+impl From<Narrow> for Holding {
     fn from(narrow: Narrow) -> Self {
         match narrow {
             Narrow::AsDecided => Self::AsDecided,
@@ -280,7 +282,7 @@ pub enum Actuator {
     SchedExtFull,
 }
 
-impl From<Actuator> for symbiont_linux::machine::Keeping {
+impl From<Actuator> for Keeping {
     fn from(actuator: Actuator) -> Self {
         match actuator {
             Actuator::Nudges => Self::Nudges,
@@ -288,6 +290,20 @@ impl From<Actuator> for symbiont_linux::machine::Keeping {
             Actuator::SchedExtFull => Self::SchedExtFull,
         }
     }
+}
+
+/// Refuses what contradicts itself: a scheduler in the kernel keeps threads that no mask holds.
+///
+/// # Errors
+/// When all threads are to be held by masks and kept by such a scheduler.
+pub fn refuse_held_and_kept(holding: Holding, keeping: Keeping) -> anyhow::Result<()> {
+    if holding == Holding::Always && keeping != Keeping::Nudges {
+        anyhow::bail!(
+            "'narrow' is \"always\": each placed thread is held by its mask, which leaves none to \
+             a scheduler in the kernel ('actuator'); leave one of the two out"
+        );
+    }
+    Ok(())
 }
 
 /// How new processes and threads are found.

@@ -14,7 +14,7 @@ use symbiont_linux::observe::raise_descriptor_limit;
 use symbiont_policy::{Settings, find};
 use symbiont_topology::HostTopology;
 
-use crate::args::{Daemon as Args, Knowledge};
+use crate::args::{Daemon as Args, Knowledge, refuse_held_and_kept};
 use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::{self, Fitting};
 use crate::state_files::learned_file;
@@ -101,6 +101,7 @@ fn read(args: &Args) -> anyhow::Result<Config> {
     config.set.extend(args.parameters.set.iter().cloned());
     config.narrow = args.narrow.map_or(config.narrow, Into::into);
     config.actuator = args.actuator.map_or(config.actuator, Into::into);
+    refuse_held_and_kept(config.narrow, config.actuator)?;
     Ok(config)
 }
 

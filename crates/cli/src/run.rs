@@ -25,7 +25,7 @@ use symbiont_safe_open::output::{self, Whole};
 use symbiont_topology::HostTopology;
 use symbiont_wire::{Request, Status};
 
-use crate::args::{Actuator, EnrolBy, Narrow, ReportForm, Run, SeeBy};
+use crate::args::{Actuator, EnrolBy, Narrow, ReportForm, Run, SeeBy, refuse_held_and_kept};
 use crate::client::{self, Asked, enrol_with_daemon};
 use crate::doctor::catalogue::read_or_find;
 use crate::knowledge::{self, Fitting};
@@ -188,6 +188,7 @@ fn plan<'a>(args: &'a Run, jobs: &[Job]) -> anyhow::Result<Plan<'a>> {
     let settings = args.options.settings(policy)?;
     let settings = Settings { activity: args.activity.activity(jobs)?, ..settings };
     check_slower(&args.slower)?;
+    refuse_held_and_kept(args.narrow.into(), args.actuator.into())?;
     let (settings, learned, trouble) = knowledge::learned(policy, settings, learned_file());
     trouble.iter().filter(|_| !args.quiet).for_each(|line| notice(line));
     let here = || {

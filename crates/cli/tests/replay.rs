@@ -110,6 +110,7 @@ fn recording(folder: &Path) -> PathBuf {
                 cpu: Some(PuId(cpu)),
                 allowed: Arc::new("0-3".parse().unwrap()),
                 lifecycle: Lifecycle::Settled,
+                kept: false,
                 cookie: None,
                 counts: vec![Ok(reading)],
             }

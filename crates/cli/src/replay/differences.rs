@@ -142,6 +142,7 @@ mod tests {
             cpu: None,
             allowed: std::sync::Arc::new("0-3".parse().unwrap()),
             lifecycle: Lifecycle::Settled,
+            kept: false,
             cookie: None,
             counts: Vec::new(),
         }

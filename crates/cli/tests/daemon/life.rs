@@ -163,6 +163,7 @@ fn reload() {
             "policy = \"stay\"\n[set]\nthreshold = 2\n",
             "belongs to 'auto', 'phases' and 'phases-online'",
         ),
+        ("narrow = \"always\"\nactuator = \"sched-ext\"\n", "leave one of the two out"),
     ] {
         std::fs::write(service.config(), text).unwrap();
         let refused = service.client(&["reload"]);

@@ -75,14 +75,21 @@ impl TestFolder {
 
     /// `symbiont COMMAND --state-dir …`.
     pub fn symbiont(&self, command: &str) -> Command {
+        // Most of these tests look at masks that are applied; those of nudging leave it out.
+        let has_daemon = self.state_dir().join("symbiontd.sock").exists();
+        let is_held = command == "daemon" || (command == "run" && !has_daemon);
+        let mut symbiont = self.unheld(command);
+        if is_held {
+            symbiont.args(["--narrow", "always"]);
+        }
+        symbiont
+    }
+
+    /// The same, by which no mask stays narrow.
+    pub fn unheld(&self, command: &str) -> Command {
         let mut symbiont = Command::new(env!("CARGO_BIN_EXE_symbiont"));
         symbiont.arg(command).arg("--state-dir").arg(self.state_dir()).stdin(Stdio::null());
         symbiont.env("XDG_STATE_HOME", self.state_home());
-        // Most of these tests look at masks that are applied; those of nudging leave it out.
-        let has_daemon = self.state_dir().join("symbiontd.sock").exists();
-        if command == "daemon" || (command == "run" && !has_daemon) {
-            symbiont.args(["--narrow", "always"]);
-        }
         if command == "run" {
             // A machine that is starved of CPU time is waited for as long as by these tests.
             symbiont.arg("--patience").arg(format!("{}s", TIMEOUT.as_secs()));
@@ -92,7 +99,9 @@ impl TestFolder {
 
     /// `symbiont run OPTIONS… -- PROGRAM…`.
     pub fn run(&self, options: &[&str], program: &[impl AsRef<OsStr>]) -> Command {
-        let mut run = self.symbiont("run");
+        // What a scheduler in the kernel keeps, no mask holds.
+        let is_kept = options.contains(&"--actuator");
+        let mut run = if is_kept { self.unheld("run") } else { self.symbiont("run") };
         run.args(options).arg("--").args(program);
         run
     }

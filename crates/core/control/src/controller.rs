@@ -198,11 +198,8 @@ impl<M: Machine> Controller<M> {
         let view = View::new(self.machine.topology(), &sample, &characterizations, seen);
         let view = view.measured(&measurements);
         let mut placement = self.policy.place(&view);
-        let is_kept = self.machine.support().scheduler.exists();
-        if !is_kept {
-            let (topology, did) = (self.machine.topology(), &characterizations);
-            self.disagreement.adjust(self.holding, topology, &sample, did, &mut placement);
-        }
+        let (topology, did) = (self.machine.topology(), &characterizations);
+        self.disagreement.adjust(self.holding, topology, &sample, did, &mut placement);
         let barred = self.settings.barred(self.tally.quanta);
         let situation = Situation {
             sample: &sample,
@@ -218,8 +215,7 @@ impl<M: Machine> Controller<M> {
         }
 
         self.machine.keep(&placement);
-        let insisted = if is_kept { Vec::new() } else { self.disagreement.insisted(&placement) };
-        let nudged = self.machine.insist(insisted);
+        let nudged = self.machine.insist(self.disagreement.insisted(&placement));
         self.tally.add_nudges(nudged);
         if self.machine.support().scheduler.exists() != self.offered {
             self.offer();

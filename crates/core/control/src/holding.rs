@@ -152,7 +152,8 @@ impl Disagreement {
         for thread in &sample.threads {
             let Some(assignment) = placement.get_mut(&thread.id) else { continue };
             let Target::Cpus(cpus) = assignment.target.clone() else { continue };
-            if assignment.is_held() {
+            // What a scheduler in the kernel keeps needs no help.
+            if assignment.is_held() || thread.kept {
                 continue;
             }
             if did.get(&thread.id).is_some_and(|did| did.ready < HARDLY) {

@@ -130,6 +130,7 @@ fn a_thread_that_is_moved_away_again_and_again_is_insisted_on_until_the_end() {
 fn a_machine_that_keeps_threads_is_given_the_decision_and_nudges_none() {
     let mut machine = machine();
     machine.support.scheduler = Ability::Full;
+    machine.threads.values_mut().for_each(|thread| thread.kept = true);
     let mut controller = Controller::new(machine, Box::new(NeverTwice), planner());
     let placement = controller.step().unwrap().placement.clone();
     assert_eq!(controller.machine().kept, placement);
@@ -137,4 +138,17 @@ fn a_machine_that_keeps_threads_is_given_the_decision_and_nudges_none() {
     assert_eq!(controller.applied().len(), placement.len(), "and all are where they belong");
     controller.release().unwrap();
     assert!(controller.machine().kept.is_empty() && controller.applied().is_empty());
+}
+
+#[test]
+fn threads_that_such_a_machine_does_not_keep_are_nudged() {
+    let mut machine = machine();
+    machine.support.scheduler = Ability::Full;
+    let quota = machine.threads.values_mut().next().unwrap();
+    let unkept = quota.id;
+    machine.threads.values_mut().for_each(|thread| thread.kept = thread.id != unkept);
+    let mut controller = Controller::new(machine, Box::new(NeverTwice), planner());
+    controller.step().unwrap();
+    let moved = controller.machine().log.iter().map(|(moved, _)| moved.thread);
+    assert_eq!(moved.collect::<Vec<_>>(), [unkept]);
 }

@@ -23,6 +23,7 @@ fn thread(n: u32, state: RunState, ran_ms: u64, waited_ms: u64) -> ThreadSample 
         cpu: Some(PuId(0)),
         allowed: Arc::new("0-1".parse().unwrap()),
         lifecycle: Lifecycle::Settled,
+        kept: false,
         cookie: None,
         counts: Vec::new(),
     }

@@ -85,6 +85,9 @@ pub struct ThreadSample {
     pub allowed: Arc<CpuSet>,
     /// Which of its settings may change now.
     pub lifecycle: Lifecycle,
+    /// Does a scheduler in the kernel keep it on its target, once it has one? It needs no nudges then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
     /// Its cookie of core scheduling; none: it has none, or that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cookie: Option<CoreCookie>,
@@ -160,6 +163,7 @@ mod tests {
         let sample = Sample {
             at: Timestamp(1_500_000_000),
             threads: vec![ThreadSample {
+                kept: false,
                 id: ThreadId { process: 10, thread: 12, born: 99, generation: 1 },
                 program: ProgramId(0),
                 state: RunState::Runnable,

@@ -30,6 +30,7 @@ pub fn thread(program: u32, number: u32, allowed: &CpuSet) -> ThreadSample {
         cpu: None,
         allowed: Arc::new(allowed.clone()),
         lifecycle: Lifecycle::Settled,
+        kept: false,
         cookie: None,
         counts: Vec::new(),
     }

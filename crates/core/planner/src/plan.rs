@@ -142,8 +142,7 @@ impl Planner {
         for (&id, want) in wanted {
             let thread = enrolled.get(&id).copied();
             let have = now.applied.get(&id).unwrap_or(&as_user_left_it);
-            let kept = now.support.scheduler.exists();
-            let differences = Differences::new(thread, now.online, kept, have, want);
+            let differences = Differences::new(thread, now.online, have, want);
             if let Some(target) = differences.reached() {
                 plan.reached.push((id, target));
             }
@@ -221,7 +220,7 @@ impl Planner {
 pub fn release(applied: &Placement) -> Vec<Move> {
     let as_user_left_it = Assignment::default();
     let undo = |(&thread, have)| {
-        let differences = Differences::new(None, &CpuSet::new(), false, have, &as_user_left_it);
+        let differences = Differences::new(None, &CpuSet::new(), have, &as_user_left_it);
         differences.changes.into_iter().map(move |change| Move { thread, change })
     };
     applied.iter().flat_map(undo).collect()
@@ -256,12 +255,10 @@ struct Differences {
 }
 
 impl Differences {
-    /// A mask or a target outside the thread's limit is given as it is. `kept`: the machine keeps threads on their
-    /// targets by itself.
+    /// A mask or a target outside the thread's limit is given as it is.
     fn new(
         thread: Option<&ThreadSample>,
         online: &CpuSet,
-        kept: bool,
         have: &Assignment,
         want: &Assignment,
     ) -> Self {
@@ -287,7 +284,7 @@ impl Differences {
             is_there = thread.and_then(|thread| thread.cpu).is_some_and(|cpu| cpus.contains(cpu));
             // A thread that sleeps is not moved by it: it wakes where it was.
             let runs = thread.is_some_and(|thread| thread.state == RunState::Runnable);
-            is_there |= kept && thread.is_some_and(|thread| thread.lifecycle.is_settled());
+            is_there |= thread.is_some_and(|thread| thread.kept && thread.lifecycle.is_settled());
             if is_outside(cpus) || (!is_there && runs) {
                 changes.push(Change::Nudge(cpus.clone()));
             }

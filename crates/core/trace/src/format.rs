@@ -106,6 +106,9 @@ pub(crate) struct ThreadEntry {
     /// Is it scheduled in a class of its own?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     special: bool,
+    /// Does a scheduler in the kernel keep it on its target?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    kept: bool,
     /// Its cookie of core scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cookie: Option<CoreCookie>,
@@ -127,6 +130,7 @@ impl From<&ThreadSample> for ThreadEntry {
             settled: t.lifecycle.is_settled(),
             starting: t.lifecycle == Lifecycle::Starting,
             special: t.lifecycle == Lifecycle::Special,
+            kept: t.kept,
             cookie: t.cookie,
             counts: t.counts.iter().map(Counts::from).collect(),
         }
@@ -150,6 +154,7 @@ impl From<ThreadEntry> for ThreadSample {
                 (false, true) => Lifecycle::Starting,
                 (false, false) => Lifecycle::Fresh,
             },
+            kept: t.kept,
             cookie: t.cookie,
             counts: t.counts.into_iter().map(Into::into).collect(),
         }

@@ -148,6 +148,13 @@ impl Config {
         Ok(config)
     }
 
+    /// How threads are kept stays as it is while a daemon runs; gives a note where another way is asked for.
+    pub fn keep_actuator(&mut self, runs: &Self) -> Option<String> {
+        let asked = std::mem::replace(&mut self.actuator, runs.actuator);
+        (asked != runs.actuator)
+            .then(|| "another 'actuator' counts from the next start of the daemon on".to_owned())
+    }
+
     /// How much may be moved in a quantum.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
@@ -246,6 +253,15 @@ mod tests {
         assert_eq!(config.narrow, Holding::WhereNeeded);
         assert_eq!((config.policy.as_str(), config.bounds().budget), ("random", Some(8)));
         assert_eq!(config.quantum, Some(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn another_actuator_waits_for_the_next_start() {
+        let runs = read("").unwrap();
+        let mut other = read("actuator = \"sched-ext\"\nhold = 2\n").unwrap();
+        assert!(other.keep_actuator(&runs).unwrap().contains("from the next start"));
+        assert_eq!((other.actuator, other.hold), (runs.actuator, 2));
+        assert_eq!(other.keep_actuator(&runs), None);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Functions of the kernel for schedulers that Linux 6.12, the first with `sched_ext`, had not yet.
+const FUNCTIONS: [&str; 3] = ["scx_bpf_dsq_insert", "scx_bpf_dsq_move", "scx_bpf_now"];
 /// The loader's name.
 const LOADER: &str = "symbiont-scx";
 
@@ -36,10 +38,23 @@ fn obstacle_in(kernel: &Path) -> Option<String> {
             "a sched_ext scheduler is loaded ({name}), and the kernel has room for one"
         ));
     }
-    (!kernel.join("btf/vmlinux").exists()).then(|| {
-        "this kernel does not describe its types, which libbpf needs (CONFIG_DEBUG_INFO_BTF)"
-            .to_owned()
-    })
+    let Ok(types) = fs::read(kernel.join("btf/vmlinux")) else {
+        return Some(
+            "this kernel does not describe its types, which libbpf needs (CONFIG_DEBUG_INFO_BTF)"
+                .to_owned(),
+        );
+    };
+    let missing = missing_from(&types)?;
+    Some(format!("this kernel's sched_ext has no {missing} yet (it takes Linux 6.16 or newer)"))
+}
+
+/// The first of the functions that is not among the names in a kernel's description of its types (BTF).
+fn missing_from(types: &[u8]) -> Option<&'static str> {
+    let mut missing = FUNCTIONS.to_vec();
+    for name in types.split(|byte| *byte == 0) {
+        missing.retain(|function| function.as_bytes() != name);
+    }
+    missing.first().copied()
 }
 
 #[cfg(test)]
@@ -59,7 +74,12 @@ mod tests {
         fs::write(kernel.path().join("sched_ext/state"), "disabled\n").unwrap();
         assert!(why().contains("BTF"), "{}", why());
         fs::create_dir(kernel.path().join("btf")).unwrap();
-        fs::write(kernel.path().join("btf/vmlinux"), "").unwrap();
+        let names = |list: &[&str]| {
+            fs::write(kernel.path().join("btf/vmlinux"), list.join("\0")).unwrap();
+        };
+        names(&["", "scx_bpf_dsq_insert", "scx_bpf_dsq_move_vtime", ""]);
+        assert!(why().contains("has no scx_bpf_dsq_move yet"), "{}", why());
+        names(&["", "scx_bpf_now", "scx_bpf_dsq_insert", "int", "scx_bpf_dsq_move", ""]);
         assert_eq!(obstacle_in(kernel.path()), None);
     }
 }

@@ -1,10 +1,10 @@
 //! A loaded scheduler, by its loader.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use rustix::io::ioctl_fionbio;
@@ -14,6 +14,10 @@ use crate::{Report, Request};
 /// A loader that has said nothing for so long does not load: the kernel checks its programs within a tenth of a second,
 /// and within some ten in an emulated machine.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// How often it is looked whether it is loaded.
+const LOOK: Duration = Duration::from_millis(2);
+/// So many bytes of requests may wait for the loader to read them: those of some ten thousand threads.
+const MOST_UNSENT: usize = 4 << 20;
 /// So long it may take to unload and end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -43,22 +47,33 @@ pub struct Scheduler {
     program: PathBuf,
     child: Child,
     requests: Option<ChildStdin>,
+    /// What the pipe had no room for.
+    unsent: Vec<u8>,
     reports: Receiver<Option<Report>>,
+    /// Until when it has to be loaded; none: it is.
+    loads_until: Option<Instant>,
 }
 
 impl Scheduler {
-    /// Has `program` load the scheduler, with more arguments, and waits until it is loaded.
+    /// Has `program` load the scheduler, with more arguments; [`Scheduler::is_loaded`] says when it is.
     ///
     /// # Errors
-    /// When it is not, within a minute.
-    pub fn start(program: &Path, arguments: &[&str]) -> Result<Self, SchedulerError> {
+    /// When the loader does not run.
+    pub fn begin(program: &Path, arguments: &[&str]) -> Result<Self, SchedulerError> {
         let fail = |source| SchedulerError::Start { program: program.to_owned(), source };
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(fail)?;
         let (requests, said) = (child.stdin.take(), child.stdout.take());
         let (sender, reports) = channel();
-        let scheduler = Self { program: program.to_owned(), child, requests, reports };
+        let scheduler = Self {
+            program: program.to_owned(),
+            child,
+            requests,
+            unsent: Vec::new(),
+            reports,
+            loads_until: Some(Instant::now() + ANSWER_WITHIN),
+        };
         if let Some(requests) = &scheduler.requests {
             // A loader that does not read must not hold up its manager.
             ioctl_fionbio(requests.as_fd(), true).map_err(|why| fail(why.into()))?;
@@ -74,30 +89,67 @@ impl Scheduler {
             }
         };
         std::thread::Builder::new().name("scheduler".to_owned()).spawn(read).map_err(fail)?;
-        match scheduler.reports.recv_timeout(ANSWER_WITHIN) {
-            Ok(Some(Report::Loaded)) => Ok(scheduler),
-            Ok(Some(Report::Ended(ended))) => Err(SchedulerError::Ended(ended)),
-            Ok(_) => Err(scheduler.lost("says what is not understood")),
-            Err(RecvTimeoutError::Timeout) => Err(scheduler.lost("does not answer")),
-            Err(RecvTimeoutError::Disconnected) => Err(scheduler.lost("ended without a word")),
+        Ok(scheduler)
+    }
+
+    /// Waits until it is loaded.
+    ///
+    /// # Errors
+    /// As [`Scheduler::is_loaded`].
+    pub fn wait(mut self) -> Result<Self, SchedulerError> {
+        while !self.is_loaded()? {
+            std::thread::sleep(LOOK);
+        }
+        Ok(self)
+    }
+
+    /// Is it loaded by now?
+    ///
+    /// # Errors
+    /// When it will not be: in the loader's words, or since it has taken more than a minute.
+    pub fn is_loaded(&mut self) -> Result<bool, SchedulerError> {
+        let Some(until) = self.loads_until else { return Ok(true) };
+        match self.report()? {
+            Some(Report::Loaded) => {
+                self.loads_until = None;
+                Ok(true)
+            }
+            Some(_) => Err(self.lost("says what is not understood")),
+            None if Instant::now() >= until => Err(self.lost("does not answer")),
+            None => Ok(false),
         }
     }
 
-    /// Asks for something.
+    /// Asks for something. What the loader has not read yet waits here.
     ///
     /// # Errors
-    /// When the loader does not take it.
+    /// When the loader takes no more, or has not for too long.
     pub fn ask(&mut self, request: &Request) -> Result<(), SchedulerError> {
         let mut line = serde_json::to_string(request).unwrap_or_default();
         line.push('\n');
-        let taken = match &mut self.requests {
-            Some(requests) => requests.write_all(line.as_bytes()).is_ok(),
-            None => false,
-        };
-        if taken {
+        self.unsent.extend(line.as_bytes());
+        self.send()
+    }
+
+    /// Writes as much as the pipe has room for.
+    fn send(&mut self) -> Result<(), SchedulerError> {
+        let mut sent = 0;
+        let mut is_open = self.requests.is_some() && self.unsent.len() <= MOST_UNSENT;
+        if let Some(requests) = &mut self.requests {
+            while sent < self.unsent.len() && is_open {
+                match requests.write(&self.unsent[sent..]) {
+                    Ok(0) => break,
+                    Ok(more) => sent += more,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(_) => is_open = false,
+                }
+            }
+        }
+        self.unsent.drain(..sent);
+        if is_open {
             return Ok(());
         }
-        // Half a line may have been written: nothing can follow it.
         self.requests = None;
         Err(self.lost("takes no more requests"))
     }
@@ -107,12 +159,15 @@ impl Scheduler {
     /// # Errors
     /// When the scheduler is loaded no more.
     pub fn report(&mut self) -> Result<Option<Report>, SchedulerError> {
+        if !self.unsent.is_empty() {
+            self.send()?;
+        }
         match self.reports.try_recv() {
             Ok(Some(Report::Ended(ended))) => Err(SchedulerError::Ended(ended)),
             Ok(Some(report)) => Ok(Some(report)),
             Ok(None) => Err(self.lost("says what is not understood")),
             Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => Err(self.lost("ended")),
+            Err(TryRecvError::Disconnected) => Err(self.lost("ended without a word")),
         }
     }
 
@@ -139,19 +194,16 @@ impl Drop for Scheduler {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
     use crate::Ended;
 
     /// A loader that is a shell script.
+    fn begun(script: &str) -> Result<Scheduler, SchedulerError> {
+        Scheduler::begin(Path::new("/bin/sh"), &["-c", script])
+    }
+
     fn started(script: &str) -> Result<Scheduler, SchedulerError> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("loader");
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        Scheduler::start(Path::new("/bin/sh"), &[path.to_str().unwrap()])
+        begun(script)?.wait()
     }
 
     fn next(scheduler: &mut Scheduler) -> Result<Report, SchedulerError> {
@@ -170,7 +222,7 @@ mod tests {
         for script in ["", "echo nonsense", r#"echo '{"statistics":{}}'"#] {
             assert!(matches!(started(script), Err(SchedulerError::Lost(..))), "{script}");
         }
-        let error = Scheduler::start(Path::new("/nowhere/loader"), &[]).unwrap_err();
+        let error = Scheduler::begin(Path::new("/nowhere/loader"), &[]).unwrap_err();
         assert!(error.to_string().starts_with("/nowhere/loader does not start"), "{error}");
     }
 
@@ -198,9 +250,36 @@ mod tests {
     #[test]
     fn a_loader_that_does_not_read_is_given_up() {
         let mut scheduler = started(r#"echo '"loaded"'; exec sleep 60"#).unwrap();
-        let asked = (0..10_000).find_map(|nth| scheduler.ask(&Request::Release(nth)).err());
+        let asked = (0..1_000_000).find_map(|nth| scheduler.ask(&Request::Release(nth)).err());
         assert!(matches!(asked, Some(SchedulerError::Lost(..))));
         assert!(scheduler.ask(&Request::Statistics).is_err(), "nothing follows half a line");
-        drop(scheduler);
+    }
+
+    #[test]
+    fn requests_wait_for_a_loader_that_reads_late() {
+        let script = r#"
+            echo '"loaded"'; sleep 0.2
+            while read line; do
+                case "$line" in *statistics*) echo '{"ended":{"why":"'$count'"}}';; esac
+                count=$((count + 1))
+            done"#;
+        let mut scheduler = started(script).unwrap();
+        // More than a pipe holds.
+        let many = 20_000;
+        (0..many).for_each(|nth| scheduler.ask(&Request::Release(nth)).unwrap());
+        scheduler.ask(&Request::Statistics).unwrap();
+        let error = next(&mut scheduler).unwrap_err();
+        assert_eq!(error.to_string(), many.to_string(), "each once, in whole lines");
+    }
+
+    #[test]
+    fn a_loader_that_takes_its_time_is_not_waited_for() {
+        let script = r#"read line; echo '"loaded"'"#;
+        let mut scheduler = begun(script).unwrap();
+        assert!(!scheduler.is_loaded().unwrap());
+        scheduler.ask(&Request::Statistics).unwrap();
+        while !scheduler.is_loaded().unwrap() {
+            std::thread::sleep(LOOK);
+        }
     }
 }

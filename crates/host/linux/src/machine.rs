@@ -489,6 +489,9 @@ impl<W: Wait> Machine for LinuxMachine<W> {
                     }
                 },
             };
+            if thread.scheduling == Scheduling::Usual {
+                self.kept.found_outside(&thread.id, &self.actuator);
+            }
             threads.push(ThreadSample {
                 id: thread.id,
                 program: thread.program,
@@ -499,6 +502,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
                 cpu: thread.cpu,
                 allowed,
                 lifecycle: self.lifecycle(at, thread, &parents),
+                kept: self.kept.takes(&thread.id),
                 cookie: self.cookies.of(thread.id),
                 counts: Vec::new(),
             });

@@ -381,6 +381,7 @@ impl<'p, C: Contention<'p>> SimMachine<'p, C> {
             cpu: thread.warm.map(|at| self.map.place(at).pu),
             allowed: Arc::clone(&self.allowed),
             lifecycle: Lifecycle::Settled,
+            kept: false,
             cookie: None,
             counts: Vec::new(),
         }

@@ -370,6 +370,7 @@ impl Machine for MeasuredMachine {
                 cpu: Some(thread.cpu),
                 allowed: Arc::clone(&self.online),
                 lifecycle: Lifecycle::Settled,
+                kept: false,
                 cookie: None,
                 counts: groups.collect(),
             }

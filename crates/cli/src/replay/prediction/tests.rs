@@ -25,6 +25,7 @@ fn step(ran: &[(u32, u32, f64)], placement: Placement) -> Step {
         cpu: Some(PuId(cpu)),
         allowed: Arc::new("0-3".parse().unwrap()),
         lifecycle: Lifecycle::Settled,
+        kept: false,
         cookie: None,
         counts: Vec::new(),
     };

@@ -142,9 +142,6 @@ pub fn hotplug(given: &Given) {
         wait_until("it is loaded again", || is_loaded() && has_kept_threads(&program));
         assert!(place.manager().is_some(), "it manages on");
     }
-    // Meanwhile they were held, as all programs of these tests are.
-    let are_own = || of_tree(program.id()).into_values().all(|thread| thread.mask == own().mask);
-    wait_until("masks are as before", are_own);
     keep_their_masks(&program);
     place.signal_manager(Signal::TERM);
     assert_eq!(state(), "disabled");

@@ -129,6 +129,7 @@ fn sample(counting: &Arc<Counting>, ran: u64, counts: Vec<GroupCounts>) -> Sampl
         cpu: None,
         allowed: Arc::new("0".parse().unwrap()),
         lifecycle: Lifecycle::Settled,
+        kept: false,
         cookie: None,
         counts,
     };

@@ -183,7 +183,7 @@ impl Server<'_> {
     /// Reads the configuration again; one that cannot be used changes nothing. Rules are files of their own:
     /// those that cannot be used are named.
     fn read_again(&mut self) -> Result<Reloaded, String> {
-        let config = (self.daemon.reread)()?;
+        let mut config = (self.daemon.reread)()?;
         // The new policy begins with it.
         self.keep_learned();
         let chosen = choose(&self.daemon, &config).map_err(|error| error.to_string())?;
@@ -198,9 +198,10 @@ impl Server<'_> {
         self.ruled.configure(&mut self.service, &config.containers);
         let failed = self.read_rules();
         let rules = self.ruled.summary();
-        let said = format!("policy {}, quantum {quantum:?}, {rules}", config.policy);
+        let mut notes = vec![format!("policy {}, quantum {quantum:?}, {rules}", config.policy)];
+        notes.extend(config.keep_actuator(&self.daemon.config));
         self.daemon.config = config;
-        Ok(Reloaded { notes: vec![said], failed })
+        Ok(Reloaded { notes, failed })
     }
 
     /// Reads the rules; what is wrong with them is logged, and shown by `status` until it is mended.

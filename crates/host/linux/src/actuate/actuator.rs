@@ -111,6 +111,15 @@ impl Actuator {
         self.state().has_set(&thread.into(), Class::Ext)
     }
 
+    /// Did this actuator put the thread there, and it is of another class now? The kernel is asked.
+    #[must_use]
+    pub fn was_taken_out_of_ext(&self, thread: &ThreadId) -> bool {
+        let key = ThreadKey::from(thread);
+        let state = self.state();
+        let is_elsewhere = || state.kernel.present(key).is_ok_and(|now| now.class != Class::Ext);
+        state.has_set(&key, Class::Ext) && is_elsewhere()
+    }
+
     /// Has a `sched_ext` scheduler decide on the thread (its class is `SCHED_EXT`), or no longer. One that is of
     /// another class than the usual ones is refused.
     #[must_use]

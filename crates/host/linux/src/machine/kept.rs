@@ -8,10 +8,14 @@
 //!
 //! ```text
 //! each quantum, after the moves:
-//!     of each settled thread that is to be on a target, not held there by a mask, and under no quota:
+//!     of each settled thread that is to be on a target, not held there by a mask, and not exempt:
 //!         say where it belongs, with which partners, of which class, if that has changed;  put it into the class SCHED_EXT
 //!     of each other one that was said:  take it back
 //! ```
+//!
+//! Exempt are threads under a quota of CPU time, to which the kernel holds no thread of `SCHED_EXT`; for a while
+//! those that could not be put into the class; and for good those that another process took out of it. They are
+//! nudged.
 //!
 //! The class is a setting like others: in the journal, undone at the end, after a crash, for children and at an
 //! exec. When the scheduler ends, all threads get their class back and are nudged from then on; it is loaded again
@@ -21,7 +25,7 @@
 //! In the guests of the lab (`crates/cli/tests/lab`): threads are on their targets, no mask changes, nothing is left
 //! after a kill of either side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use symbiont_ext::{
@@ -40,13 +44,21 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 const LONGEST_SILENCE: Duration = Duration::from_secs(20);
 /// It is loaded again at most once in this time.
 const PAUSE: Duration = Duration::from_secs(5);
+/// A thread that could not be put into the class is tried again after this time.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// The scheduler, and what was said to it.
 #[derive(Debug)]
 pub(super) struct Kept {
     keeping: Keeping,
     scheduler: Option<Scheduler>,
+    /// One that is about to be loaded again.
+    coming: Option<Scheduler>,
     said: BTreeMap<ThreadId, Placed>,
+    /// Threads that could not be put into the class, and when.
+    refused: BTreeMap<ThreadId, Instant>,
+    /// Threads that another process took out of the class.
+    left: BTreeSet<ThreadId>,
     statistics: Statistics,
     asked: Option<Instant>,
     answered: Instant,
@@ -89,7 +101,10 @@ impl Kept {
         Self {
             keeping,
             scheduler,
+            coming: None,
             said: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            left: BTreeSet::new(),
             statistics: Statistics::default(),
             asked: None,
             answered: Instant::now(),
@@ -119,6 +134,23 @@ impl Kept {
         self.scheduler.is_some().then_some(&self.statistics)
     }
 
+    /// Would it keep the thread on its target, once it has one?
+    pub fn takes(&mut self, thread: &ThreadId) -> bool {
+        self.scheduler.is_some()
+            && !self.left.contains(thread)
+            && !self.refused.contains_key(thread)
+            // In full mode all are scheduled by it anyway.
+            && (self.keeping == Keeping::SchedExtFull || !self.limits.apply_to(thread.process))
+    }
+
+    /// A thread is not of the class: if it was put there, another process took it out.
+    pub fn found_outside(&mut self, thread: &ThreadId, actuator: &Actuator) {
+        let is_partial = self.keeping == Keeping::SchedExt;
+        if is_partial && self.said.contains_key(thread) && actuator.was_taken_out_of_ext(thread) {
+            self.left.insert(*thread);
+        }
+    }
+
     /// Says where threads belong now.
     pub fn keep(
         &mut self,
@@ -127,12 +159,16 @@ impl Kept {
         programs: &[Program],
         actuator: &Actuator,
     ) {
-        if self.scheduler.is_none() && self.again && self.began.elapsed() >= PAUSE {
+        if self.coming.is_some() {
+            self.look_whether_loaded();
+        } else if self.scheduler.is_none() && self.again && self.began.elapsed() >= PAUSE {
             self.load_again();
         }
         if self.scheduler.is_none() {
             return;
         }
+        self.left.retain(|id| settled.contains_key(id));
+        self.refused.retain(|id, at| settled.contains_key(id) && at.elapsed() < RETRY);
         if let Err(error) = self.say(placement, settled, programs, actuator) {
             self.lose(&error, actuator);
         }
@@ -152,7 +188,7 @@ impl Kept {
             let (Some(cpus), Some(program)) = (assignment.target.cpus(), settled.get(id)) else {
                 continue;
             };
-            if self.limits.apply_to(id.process) {
+            if !self.takes(id) {
                 continue;
             }
             let class = class(*program).unwrap_or_default();
@@ -178,7 +214,11 @@ impl Kept {
                     self.said.insert(id, placed);
                 }
                 // It may not be kept, or it is gone.
-                _ => self.ask(&Request::Release(id.thread))?,
+                _ => {
+                    self.said.remove(&id);
+                    self.refused.insert(id, Instant::now());
+                    self.ask(&Request::Release(id.thread))?;
+                }
             }
         }
         if self.asked.is_none_or(|asked| asked.elapsed() >= ASK) {
@@ -221,11 +261,28 @@ impl Kept {
         }
     }
 
+    /// Begins to load it again: threads are nudged until it is loaded.
     fn load_again(&mut self) {
-        (self.began, self.answered) = (Instant::now(), Instant::now());
-        match load(self.keeping) {
-            Ok(scheduler) => (self.scheduler, self.lost) = (scheduler, None),
+        self.began = Instant::now();
+        match begin(self.keeping) {
+            Ok(scheduler) => self.coming = scheduler,
             Err(error) => self.lost = Some(error.to_string()),
+        }
+    }
+
+    fn look_whether_loaded(&mut self) {
+        let loaded = self.coming.as_mut().map_or(Ok(false), Scheduler::is_loaded);
+        match loaded {
+            Ok(false) => {}
+            Ok(true) => {
+                self.scheduler = self.coming.take();
+                (self.lost, self.asked, self.answered) = (None, None, Instant::now());
+                (self.refused, self.left) = Default::default();
+            }
+            Err(error) => {
+                self.coming = None;
+                self.lost = Some(error.to_string());
+            }
         }
     }
 }
@@ -245,8 +302,13 @@ impl<W: Wait> LinuxMachine<W> {
     }
 }
 
-/// The scheduler, where one is wanted.
+/// The scheduler, where one is wanted; this waits until it is loaded.
 fn load(keeping: Keeping) -> Result<Option<Scheduler>, SchedulerError> {
+    begin(keeping)?.map(Scheduler::wait).transpose()
+}
+
+/// The same, which may not be loaded yet.
+fn begin(keeping: Keeping) -> Result<Option<Scheduler>, SchedulerError> {
     let arguments: &[&str] = match keeping {
         Keeping::Nudges => return Ok(None),
         Keeping::SchedExt => &[],
@@ -259,5 +321,5 @@ fn load(keeping: Keeping) -> Result<Option<Scheduler>, SchedulerError> {
     let loader = loader().ok_or_else(|| {
         cannot("the program symbiont-scx, which loads it, is not installed".to_owned())
     })?;
-    Scheduler::start(&loader, arguments).map(Some)
+    Scheduler::begin(&loader, arguments).map(Some)
 }

@@ -149,6 +149,7 @@ impl<W: Wait> Observer<W> {
             Scheduling::Idle | Scheduling::Ext | Scheduling::Special => Lifecycle::Special,
         };
         Some(ThreadSample {
+            kept: false,
             id: thread.id,
             program: thread.program,
             state: thread.state,

@@ -86,6 +86,7 @@ impl SyntheticThreads {
                 cpu: None,
                 allowed: Arc::clone(&limit),
                 lifecycle: Lifecycle::Settled,
+                kept: false,
                 cookie: None,
                 counts: counting.groups.iter().map(|group| empty(group.events.len())).collect(),
             };
