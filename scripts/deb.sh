@@ -1,7 +1,8 @@
 #!/bin/sh
-# Makes a Debian package of what 'make build' made: all that scripts/install.sh installs, packed by cargo-deb.
-#   scripts/deb.sh [FOLDER]    FOLDER: where the package goes [target/debian]
-# Prints the package's path, last. Of the environment: DEBFULLNAME and DEBEMAIL, the package's maintainer as for
+# Makes a Debian package of what 'make build' made: all that scripts/install.sh installs, packed by cargo-deb; and
+# one of the scheduler in the kernel, where 'make scx' made it.
+#   scripts/deb.sh [FOLDER]    FOLDER: where the packages go [target/debian]
+# Prints their paths, last. Of the environment: DEBFULLNAME and DEBEMAIL, the package's maintainer as for
 # Debian's own tools; BINARY as for scripts/install.sh; SOURCE_DATE_EPOCH, the date of the package.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,7 +13,7 @@ doc=$root/usr/share/doc/symbiont
 
 cargo_deb=$(scripts/tool.sh cargo-deb)
 rm -rf target/deb
-# The scheduler in the kernel needs libraries that nothing else does: it is not part of the package.
+# The scheduler in the kernel needs libraries that nothing else does: it has a package of its own.
 DESTDIR=$root PREFIX=/usr SYSCONFDIR=/etc SCX=none scripts/install.sh install
 
 # As Debian's policy wants it: no debugging information; licences in the file copyright, which cargo-deb adds;
@@ -55,3 +56,7 @@ mkdir -p "$folder"
 # Quiet, as it would warn of assets that it does not build itself.
 "$cargo_deb" deb --quiet --package symbiont-cli --no-build --compress-system --locked --offline \
     --maintainer "$maintainer" --output "$(realpath "$folder")/"
+if [ -e scx/target/release/symbiont-scx ]; then
+    "$cargo_deb" deb --quiet --manifest-path scx/Cargo.toml --no-build --compress-system --locked --offline \
+        --maintainer "$maintainer" --output "$(realpath "$folder")/"
+fi

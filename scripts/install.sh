@@ -39,6 +39,8 @@ uninstall() {
         "$share/fish/vendor_completions.d/symbiont.fish" \
         "$share"/man/man1/symbiont.1 "$share"/man/man1/symbiont-*.1 "$share/man/man1/symbiontd.1"
     rm -rf "$share/doc/symbiont" "$share/symbiont"
+    rm -f "$units/symbiontd.service.d/symbiont-scx.conf"
+    [ ! -d "$units/symbiontd.service.d" ] || rmdir --ignore-fail-on-non-empty "$units/symbiontd.service.d"
     rm -f "$library"
     configuration remove_unchanged
     for folder in "$(dirname "$library")" "$config/rules.d" "$config"; do
@@ -74,7 +76,11 @@ install_all() {
 
     install -D -m 755 "$binary" "$dest$prefix/bin/symbiont"
     install -D -m 755 "$synth" "$dest$prefix/bin/symbiont-synth"
-    [ ! -e "$scx" ] || install -D -m 755 "$scx" "$dest$prefix/bin/symbiont-scx"
+    if [ -e "$scx" ]; then
+        install -D -m 755 "$scx" "$dest$prefix/bin/symbiont-scx"
+        put scx/packaging/symbiontd.conf "$units/symbiontd.service.d/symbiont-scx.conf"
+        put scx/packaging/symbiont-scx.1 "$share/man/man1/symbiont-scx.1"
+    fi
     put "$plugin" "$library"
     mkdir -p "$dest$prefix/sbin"
     ln -sf ../bin/symbiont "$dest$prefix/sbin/symbiontd"

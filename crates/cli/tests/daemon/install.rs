@@ -119,6 +119,7 @@ fn files() {
             "usr/bin/symbiont-synth",
             PLUGIN,
             UNIT,
+            "usr/lib/systemd/system/symbiontd.service.d/symbiont-scx.conf",
             "usr/sbin/symbiontd",
             "usr/share/bash-completion/completions/symbiont",
             "usr/share/doc/symbiont/CHANGELOG.md",

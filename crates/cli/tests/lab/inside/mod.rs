@@ -16,6 +16,7 @@ mod crash;
 mod daemon;
 mod elf;
 mod enrolment;
+mod fair;
 mod init;
 mod keepers;
 mod kept;
@@ -119,6 +120,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("the_kernel_places_spinners", watched, spinners::recorded),
     scenario("nudged_threads_stay_where_the_kernel_agrees", timed, nudging::table),
     scenario("a_core_is_kept_only_while_its_program_runs", timed, keepers::latency),
+    scenario("threads_of_one_cpu_share_it", timed, fair::shared),
     scenario("programs_count_the_cpus_that_they_count_unmanaged", with_runtimes, runtimes::table),
     scenario("topology_is_read_as_it_was_given", any, topology::as_given),
     scenario("instructions_and_cycles_are_those_executed", counters, counters::exact),
