@@ -1,7 +1,10 @@
 #!/bin/sh
-# Tries the scheduler in the kernel, which 'make scx' built: its style and lints, and in a guest of the lab that
+# Tries the scheduler in the kernel, which 'make scx' built: its style and lints, and in guests of the lab that
 # threads are kept where they belong, that no mask changes, and that nothing is left however it ends.
-#   scripts/check-scx.sh          three minutes
+#   scripts/check-scx.sh          three minutes, in one guest
+#   scripts/check-scx.sh guests   also with four hardware threads a core, with two last-level caches, and on arm64,
+#                                 for which it fetches and builds what is missing: a quarter of an hour
+#   scripts/check-scx.sh kills    also 200 kills of either side: half an hour
 #   scripts/check-scx.sh table    also how much of their time threads are where they belong, held, nudged and by the
 #                                 scheduler, and a program that answers requests beside batch: half an hour
 set -eu
@@ -20,6 +23,14 @@ guest() {
 }
 guest x86-smt2-numa::a_scheduler
 guest x86-smt2-numa::nothing_is_left_of_a_scheduler
-[ "${1:-}" = table ] || exit 0
-guest x86-timed::a_core_is_kept
-scripts/nudging.sh x86-timed
+case ${1:-} in
+guests)
+    scripts/fetch-lab.sh x86_64 aarch64
+    guest a_scheduler --skip x86-smt2-numa:: --skip power
+    ;;
+kills) guest x86-kills::nothing_is_left ;;
+table)
+    guest x86-timed::a_core_is_kept
+    scripts/nudging.sh x86-timed
+    ;;
+esac

@@ -53,6 +53,8 @@ pub enum Scope {
     Runtimes,
     /// How soon changes of pods are followed.
     Pods,
+    /// That nothing is left of a scheduler in the kernel, however often it is killed.
+    Kills,
     /// What differs from machine to machine.
     Machine,
     /// And what differs between kernels of different architectures.
@@ -126,6 +128,7 @@ impl Given {
     pub fn longest(&self) -> Duration {
         Duration::from_secs(match self.scope {
             Scope::Timed | Scope::Pods => 900,
+            Scope::Kills => 3600,
             Scope::Runtimes => 2 * 3600,
             _ => 300,
         })

@@ -1,13 +1,16 @@
 //! A scheduler of Symbiont's in the kernel keeps threads where they belong: no mask changes, and however it ends,
 //! nothing is left.
 
-use std::fs;
-use std::time::Duration;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
 use rustix::process::Signal;
 use symbiont_ext::{NAME, loader, obstacle};
 
-use crate::given::Given;
+use crate::given::{Given, Scope};
 use crate::settings::{changed, of_tree, own, tree};
 use crate::test_folder::{Program, TestFolder, is_alive, send, wait_until};
 
@@ -20,8 +23,12 @@ use super::workers::command;
 /// The number of the class `SCHED_EXT`.
 const EXT: u32 = 7;
 const RANDOM: [&str; 6] = ["--policy", "random", "--quantum", "100ms", "--actuator", "sched-ext"];
-/// How often either side is killed.
+/// How often either side is killed where all is tried; once elsewhere.
 const KILLS: usize = 3;
+/// How often, together, where it is asked for by name.
+const MANY_KILLS: usize = 200;
+/// Words of the kernel's about a scheduler that it ended for a fault.
+const FAULTS: [&str; 3] = ["watchdog", "stall", "error"];
 /// How often a cpuset is changed.
 const TURNS: usize = 12;
 /// How often masks are looked at.
@@ -33,7 +40,11 @@ pub fn needs_a_scheduler() {
         skip(&why);
     }
     if loader().is_none() {
-        skip("symbiont-scx is not built (make scx)");
+        skip(match std::env::consts::ARCH {
+            "x86_64" => "symbiont-scx is not built (make scx)",
+            "aarch64" => "symbiont-scx is not built (make scx; scripts/fetch-lab.sh aarch64)",
+            _ => "symbiont-scx is not built for this architecture",
+        });
     }
 }
 
@@ -53,12 +64,14 @@ fn has_kept_threads(program: &Program) -> bool {
 
 /// Eight processes, of which one is kept at least.
 fn placed(place: &TestFolder) -> Program {
-    placed_by(place, "sched-ext")
+    placed_by(place, "sched-ext", &["sleeper"])
 }
 
-fn placed_by(place: &TestFolder, actuator: &str) -> Program {
+/// Eight processes, as many of each role.
+fn placed_by(place: &TestFolder, actuator: &str, roles: &[&str]) -> Program {
     needs_a_scheduler();
-    let words = command(&["group", "all", "8", "sleeper"]);
+    let each = (8 / roles.len()).to_string();
+    let words = command(&[&["group", "all", &each], roles].concat());
     let options = [&RANDOM[..5], &[actuator]].concat();
     let program = place.start(&mut place.run(&options, &words));
     wait_until("threads are kept", || is_loaded() && has_kept_threads(&program));
@@ -93,7 +106,7 @@ fn is_as_before(program: &Program) {
 pub fn end(_: &Given) {
     for (actuator, all) in [("sched-ext", "0"), ("sched-ext-full", "1")] {
         let place = TestFolder::new();
-        let program = placed_by(&place, actuator);
+        let program = placed_by(&place, actuator, &["sleeper"]);
         let switched = fs::read_to_string("/sys/kernel/sched_ext/switch_all").unwrap();
         assert_eq!(switched.trim(), all, "{actuator}");
         keep_their_masks(&program);
@@ -107,29 +120,80 @@ pub fn end(_: &Given) {
 
 /// The loader is killed, and the threads are nudged from then on; the manager is killed, and `restore` undoes what
 /// is left: the number of the class, which means nothing without a scheduler.
-pub fn killed(_: &Given) {
-    for _ in 0..KILLS {
-        let place = TestFolder::new();
-        let program = placed(&place);
-        send(loader_of(&place), Signal::KILL);
-        wait_until("the kernel's own scheduler decides", || state() == "disabled");
-        wait_until("no thread is of its class", || !has_kept_threads(&program));
-        let manager = place.manager().expect("it manages on");
-        assert!(is_alive(manager));
-        place.signal_manager(Signal::TERM);
-        is_as_before(&program);
-        program.kill_all();
-
-        let place = TestFolder::new();
-        let program = placed(&place);
-        place.kill_manager();
-        wait_until("the kernel's own scheduler decides", || state() == "disabled");
-        let restored = place.restore();
-        assert_eq!(restored.code, Some(0), "{}", restored.stderr);
-        is_as_before(&program);
-        assert!(place.journals().is_empty(), "{:?}", place.journals());
-        program.kill_all();
+pub fn killed(given: &Given) {
+    for _ in 0..if given.scope == Scope::Whole { KILLS } else { 1 } {
+        kill_loader(&["sleeper"]);
+        kill_manager(&["sleeper"]);
     }
+}
+
+/// The same very often, while processes are made.
+pub fn killed_often(_: &Given) {
+    let roles = [&["sleeper"; 7][..], &["births"]].concat();
+    let (begin, before) = (Instant::now(), counted_births());
+    for kill in (2..=MANY_KILLS).step_by(2) {
+        kill_loader(&roles);
+        kill_manager(&roles);
+        if kill % 10 == 0 {
+            let births = counted_births() - before;
+            println!("{kill} kills, {births} births, {:.0} s", begin.elapsed().as_secs_f64());
+        }
+    }
+}
+
+fn kill_loader(roles: &[&str]) {
+    let place = TestFolder::new();
+    let program = placed_by(&place, "sched-ext", roles);
+    send(loader_of(&place), Signal::KILL);
+    wait_until("the kernel's own scheduler decides", || state() == "disabled");
+    wait_until("no thread is of its class", || !has_kept_threads(&program));
+    let manager = place.manager().expect("it manages on");
+    assert!(is_alive(manager));
+    place.signal_manager(Signal::TERM);
+    nothing_is_left(&place, &program);
+}
+
+fn kill_manager(roles: &[&str]) {
+    let place = TestFolder::new();
+    let program = placed_by(&place, "sched-ext", roles);
+    place.kill_manager();
+    wait_until("the kernel's own scheduler decides", || state() == "disabled");
+    let restored = place.restore();
+    assert_eq!(restored.code, Some(0), "{}", restored.stderr);
+    nothing_is_left(&place, &program);
+}
+
+/// Nor did the kernel end it for a fault.
+fn nothing_is_left(place: &TestFolder, program: &Program) {
+    is_as_before(program);
+    assert!(place.journals().is_empty(), "{:?}", place.journals());
+    program.kill_all();
+    let faults = faults();
+    assert!(faults.is_empty(), "{faults:?}");
+}
+
+/// What the kernel has said so far of schedulers that it ended for a fault, such as a thread that waited too long.
+fn faults() -> Vec<String> {
+    let mut messages = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32)
+        .open("/dev/kmsg")
+        .unwrap();
+    let mut message = [0; 8192];
+    let mut faults = Vec::new();
+    loop {
+        match messages.read(&mut message) {
+            Ok(length) => faults.push(String::from_utf8_lossy(&message[..length]).into_owned()),
+            // What was overwritten meanwhile is lost.
+            Err(why) if why.kind() == ErrorKind::BrokenPipe => {}
+            Err(_) => break,
+        }
+    }
+    let is_fault = |message: &String| {
+        message.contains("sched_ext") && FAULTS.iter().any(|word| message.contains(word))
+    };
+    faults.retain(is_fault);
+    faults
 }
 
 /// A CPU goes and comes back: the kernel ends the scheduler each time, and it is loaded again.

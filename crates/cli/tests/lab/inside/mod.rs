@@ -74,6 +74,15 @@ fn with_pods(given: &Given) -> bool {
     whole(given) || given.scope == Scope::Pods
 }
 
+fn with_kills(given: &Given) -> bool {
+    given.scope == Scope::Kills
+}
+
+/// Whatever its caches and cores are like, and also where all CPUs run at the same time.
+fn scheduled(given: &Given) -> bool {
+    any(given) || timed(given)
+}
+
 fn any(given: &Given) -> bool {
     given.scope >= Scope::Machine
 }
@@ -139,8 +148,9 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("top_fits_on_a_narrow_terminal", smt4, top::once),
     scenario("the_program_that_asks_most_of_memory_runs_near_it", far_memory, memory::near),
     scenario("a_loaded_scheduler_is_respected", whole, scheduler::loaded),
-    scenario("a_scheduler_keeps_threads_without_masks", whole, kept::end),
-    scenario("nothing_is_left_of_a_scheduler_that_was_killed", whole, kept::killed),
+    scenario("a_scheduler_keeps_threads_without_masks", scheduled, kept::end),
+    scenario("nothing_is_left_of_a_scheduler_that_was_killed", scheduled, kept::killed),
+    scenario("nothing_is_left_after_two_hundred_kills", with_kills, kept::killed_often),
     scenario("a_scheduler_stands_storms_of_births", whole, kept::storm),
     scenario("a_scheduler_is_loaded_again_after_a_cpu_went", whole, kept::hotplug),
     scenario("masks_come_back_at_the_end", kernel, crash::end),

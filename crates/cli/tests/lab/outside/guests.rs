@@ -36,6 +36,7 @@ pub fn all() -> Vec<Guest> {
         x86_timed("x86-timed", 1, 4, Scope::Timed),
         x86_timed("x86-timed-two-llcs", 2, 2, Scope::Timed),
         x86_timed("x86-pods", 1, 4, Scope::Pods),
+        x86_kills(),
         x86_runtimes(),
     ]
 }
@@ -126,6 +127,13 @@ fn x86_runtimes() -> Guest {
         COUNTING,
     );
     sockets(&mut guest, 1, 4, 2);
+    guest
+}
+
+/// One socket × 2 cores × 2 threads: the fewer CPUs, the sooner a program is started and killed.
+fn x86_kills() -> Guest {
+    let mut guest = x86(Given { scope: Scope::Kills, ..Given::regular("x86-kills", 1, 2, 2) });
+    sockets(&mut guest, 1, 2, 2);
     guest
 }
 
