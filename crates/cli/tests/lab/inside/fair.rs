@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use symbiont_control::{Controller, Holding};
 use symbiont_linux::machine::{Keeping, LinuxMachine};
-use symbiont_machine::{Class, Machine};
+use symbiont_machine::Class;
 use symbiont_planner::{Bounds, Planner};
 use symbiont_policy::Classes;
 use symbiont_topology::{CpuSet, PuId};

@@ -212,6 +212,32 @@ pub fn hotplug(given: &Given) {
     is_as_before(&program);
 }
 
+/// The kernel holds no thread of the class to a quota: a process that comes under one leaves it, and comes back
+/// afterwards; the others of its program stay.
+pub fn under_a_quota(_: &Given) {
+    needs_a_scheduler();
+    let group = Group::new("quota", &["cpu"]);
+    group.set("cpu.max", "50000 100000");
+    let place = TestFolder::new();
+    let program = placed(&place);
+    let is_kept = |process: u32| of_tree(process).values().any(|thread| thread.class == EXT);
+    // Those that have made others count by those.
+    let is_leaf = |process: &u32| tree(*process).len() == 1;
+    let kept = |process: &u32| is_leaf(process) && is_kept(*process);
+    let processes = || tree(program.id()).into_iter().filter(kept);
+    wait_until("several are kept", || processes().count() >= 2);
+    let limited = processes().next().unwrap();
+    group.take(limited);
+    wait_until("it left the class", || !is_kept(limited));
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(!is_kept(limited), "it stays out");
+    assert!(is_loaded() && has_kept_threads(&program), "the others are kept");
+    Group::root().take(limited);
+    wait_until("it is back", || is_kept(limited));
+    place.signal_manager(Signal::TERM);
+    is_as_before(&program);
+}
+
 /// Processes are made all the time, execute others and become another user's, and the cpuset shrinks and grows: no
 /// thread stalls, for which the kernel would end the scheduler, and all is as before at the end.
 pub fn storm(given: &Given) {

@@ -151,6 +151,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("a_scheduler_keeps_threads_without_masks", scheduled, kept::end),
     scenario("nothing_is_left_of_a_scheduler_that_was_killed", scheduled, kept::killed),
     scenario("nothing_is_left_after_two_hundred_kills", with_kills, kept::killed_often),
+    scenario("a_scheduler_takes_no_thread_under_a_quota", whole, kept::under_a_quota),
     scenario("a_scheduler_stands_storms_of_births", whole, kept::storm),
     scenario("a_scheduler_is_loaded_again_after_a_cpu_went", whole, kept::hotplug),
     scenario("masks_come_back_at_the_end", kernel, crash::end),
