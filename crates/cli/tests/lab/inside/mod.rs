@@ -23,6 +23,7 @@ mod memory;
 mod nudging;
 mod pods;
 mod resized;
+pub mod rivals;
 mod runtimes;
 mod scheduler;
 mod serving;
@@ -30,6 +31,7 @@ mod siblings;
 mod spinners;
 mod top;
 mod topology;
+mod traced;
 mod trouble;
 mod workers;
 
@@ -119,6 +121,8 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("the_kernel_places_spinners", watched, spinners::recorded),
     scenario("nudged_threads_stay_where_the_kernel_agrees", timed, nudging::table),
     scenario("a_core_is_kept_only_while_its_program_runs", timed, keepers::latency),
+    scenario("rivals_keep_threads_side_by_side", timed, rivals::placing),
+    scenario("rivals_wake_a_program_side_by_side", timed, rivals::waking),
     scenario("programs_count_the_cpus_that_they_count_unmanaged", with_runtimes, runtimes::table),
     scenario("topology_is_read_as_it_was_given", any, topology::as_given),
     scenario("instructions_and_cycles_are_those_executed", counters, counters::exact),
