@@ -7,6 +7,7 @@
 #   scripts/check-scx.sh kills    also 200 kills of either side: half an hour
 #   scripts/check-scx.sh table    also how much of their time threads are where they belong, held, nudged and by the
 #                                 scheduler, and a program that answers requests beside batch: half an hour
+# Beside other schedulers it is put by scripts/rivals.sh.
 set -eu
 cd "$(dirname "$0")/.."
 manifest=scx/Cargo.toml

@@ -1,12 +1,14 @@
-//! A program whose threads say on which CPUs they spent their time.
+//! A program whose threads say on which CPUs they spent their time, and how late they woke.
 
 use std::io::{BufRead, BufReader, Write};
+use std::num::NonZeroU64;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
 use symbiont_linux::launch::be_normal;
 
@@ -24,25 +26,35 @@ const TURNS: usize = 1_000;
 pub struct Shape {
     pub runs: Duration,
     pub sleeps: Duration,
+    /// It sleeps up to so much longer, never the same twice in a row, and books how late it wakes; zero: it does neither.
+    pub varies: Duration,
 }
 
 impl Shape {
     /// Never asleep.
-    pub const BUSY: Self = Self { runs: Duration::from_secs(3600), sleeps: Duration::ZERO };
+    pub const BUSY: Self =
+        Self { runs: Duration::from_secs(3600), sleeps: Duration::ZERO, varies: Duration::ZERO };
 
     pub const fn sleeping(sleeps_ms: u64, of_ms: u64) -> Self {
         let runs = Duration::from_millis(of_ms - sleeps_ms);
-        Self { runs, sleeps: Duration::from_millis(sleeps_ms) }
+        Self { runs, sleeps: Duration::from_millis(sleeps_ms), varies: Duration::ZERO }
     }
 
     fn word(self) -> String {
-        format!("{}+{}", self.runs.as_micros(), self.sleeps.as_micros())
+        [self.runs, self.sleeps, self.varies].map(|time| time.as_micros().to_string()).join("+")
     }
 
     fn parse(word: &str) -> Self {
-        let (runs, sleeps) = word.split_once('+').unwrap();
         let micros = |digits: &str| Duration::from_micros(digits.parse().unwrap());
-        Self { runs: micros(runs), sleeps: micros(sleeps) }
+        let times: Vec<Duration> = word.split('+').map(micros).collect();
+        Self { runs: times[0], sleeps: times[1], varies: times[2] }
+    }
+
+    /// How long the n-th sleep is.
+    fn nth_sleep(self, n: u32) -> Duration {
+        // Multiples of the golden ratio fill a range evenly (Knuth, The Art of Computer Programming, volume 3, 6.4).
+        let part = f64::from(n.wrapping_mul(0x9e37_79b1)) / f64::from(u32::MAX);
+        self.sleeps + self.varies.mul_f64(part)
     }
 }
 
@@ -52,6 +64,21 @@ pub struct Clocked {
     pub thread: u32,
     /// Time running in nanoseconds, by CPU.
     pub ran_ns: Vec<u64>,
+    /// How much later than asked it came back from each sleep, in nanoseconds, if it books that.
+    pub late_ns: Vec<u64>,
+}
+
+/// What a thread books.
+#[derive(Debug)]
+struct Booked {
+    ran_ns: Vec<AtomicU64>,
+    late_ns: Mutex<Vec<u64>>,
+}
+
+impl Booked {
+    fn none() -> Self {
+        Self { ran_ns: (0..CPUS).map(|_| AtomicU64::new(0)).collect(), late_ns: Mutex::default() }
+    }
 }
 
 /// The program, seen from outside; killed when dropped.
@@ -99,20 +126,21 @@ pub fn main(shapes: &[String]) {
         .iter()
         .map(|word| Shape::parse(word))
         .map(|shape| {
-            let ran: Arc<Vec<AtomicU64>> = Arc::new((0..CPUS).map(|_| AtomicU64::new(0)).collect());
-            let (its, sender) = (Arc::clone(&ran), sender.clone());
+            let booked = Arc::new(Booked::none());
+            let (its, sender) = (Arc::clone(&booked), sender.clone());
             std::thread::spawn(move || {
                 let _ = sender.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
                 run(shape, &its);
             });
-            (names.recv().unwrap(), ran)
+            (names.recv().unwrap(), booked)
         })
         .collect();
     for _ in std::io::stdin().lock().lines().map_while(Result::ok) {
         let load = |ran: &AtomicU64| ran.load(Ordering::Relaxed);
-        let clocked = |(thread, ran): &(u32, Arc<Vec<AtomicU64>>)| Clocked {
+        let clocked = |(thread, booked): &(u32, Arc<Booked>)| Clocked {
             thread: *thread,
-            ran_ns: ran.iter().map(load).collect(),
+            ran_ns: booked.ran_ns.iter().map(load).collect(),
+            late_ns: booked.late_ns.lock().unwrap().clone(),
         };
         println!(
             "{}",
@@ -121,28 +149,54 @@ pub fn main(shapes: &[String]) {
     }
 }
 
-/// Runs and sleeps for good, and books its time where it is found after each bit of it.
-fn run(shape: Shape, ran: &[AtomicU64]) {
-    let clock = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
+/// The time by a clock.
+fn time_of(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
+}
+
+/// Sleeps so long, and gives how much later than that it came back.
+fn sleep_on_time(time: Duration) -> Duration {
+    let deadline = time_of(ClockId::Monotonic) + time;
+    let request = Timespec {
+        tv_sec: i64::try_from(deadline.as_secs()).unwrap(),
+        tv_nsec: i64::from(deadline.subsec_nanos()),
     };
-    let (mut last, mut woke) = (clock(), clock());
+    clock_nanosleep_absolute(ClockId::Monotonic, &request).unwrap();
+    time_of(ClockId::Monotonic).saturating_sub(deadline)
+}
+
+/// Runs and sleeps for good, and books its time where it is found after each bit of it.
+fn run(shape: Shape, booked: &Booked) {
+    let clock = || time_of(ClockId::ThreadCPUTime);
+    let books_sleeps = shape.varies > Duration::ZERO;
+    if books_sleeps {
+        // The kernel may wake a thread later by 50 microseconds otherwise.
+        set_current_timer_slack(NonZeroU64::new(1)).unwrap();
+    }
+    let (mut last, mut woke, mut sleeps) = (clock(), clock(), 0);
     loop {
         spin(TURNS);
         let now = clock();
         let cpu = rustix::thread::sched_getcpu();
-        ran[cpu].fetch_add((now - last).as_nanos() as u64, Ordering::Relaxed);
+        booked.ran_ns[cpu].fetch_add((now - last).as_nanos() as u64, Ordering::Relaxed);
         last = now;
-        if now - woke >= shape.runs {
-            std::thread::sleep(shape.sleeps);
-            woke = now;
+        if now - woke < shape.runs {
+            continue;
         }
+        if books_sleeps {
+            let late = sleep_on_time(shape.nth_sleep(sleeps));
+            booked.late_ns.lock().unwrap().push(late.as_nanos() as u64);
+            sleeps += 1;
+        } else {
+            std::thread::sleep(shape.sleeps);
+        }
+        woke = now;
     }
 }
 
 /// As a thread of such a program, without being asked.
 pub fn run_for_good(shape: Shape) {
     be_normal();
-    run(shape, &(0..CPUS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
+    run(shape, &Booked::none());
 }

@@ -31,15 +31,19 @@ struct Seen {
     idle: Option<f64>,
 }
 
+/// Running time of all threads between two looks that are [`LASTS`] apart, in percent of a CPU.
 fn ran(before: &[Clocked], after: &[Clocked]) -> f64 {
     let sum = |all: &[Clocked]| all.iter().flat_map(|thread| &thread.ran_ns).sum::<u64>();
     (sum(after) - sum(before)) as f64 / LASTS.as_nanos() as f64 * 100.0
 }
 
-fn seen_with(given: &Given, keeping: Keeping, shape: Shape) -> Seen {
-    let cpus = given.cpus();
-    let mut answers = Program::start(&[shape]);
-    let mut batch = Program::start(&vec![Shape::BUSY; cpus.len()]);
+/// A manager of both, each of its class; batch threads are wanted one on each CPU.
+pub fn managed(
+    given: &Given,
+    keeping: Keeping,
+    answers: &Program,
+    batch: &mut Program,
+) -> Controller<LinuxMachine<Sleep>> {
     let targets = Targets::default();
     let mut machine: LinuxMachine<Sleep> = machine(keeping);
     for (name, program, class) in
@@ -51,14 +55,21 @@ fn seen_with(given: &Given, keeping: Keeping, shape: Shape) -> Seen {
     let policy = Classes::new(Box::new(Wanted(Arc::clone(&targets))));
     let mut controller = Controller::new(machine, Box::new(policy), Planner::new(Bounds::none()));
     controller.set_holding(Holding::AsDecided);
-    // One on each CPU.
     let each: BTreeMap<u32, CpuSet> = batch
         .clocked()
         .iter()
-        .zip(&cpus)
-        .map(|(thread, cpu)| (thread.thread, PuId(*cpu).into()))
+        .zip(given.cpus())
+        .map(|(thread, cpu)| (thread.thread, PuId(cpu).into()))
         .collect();
     *targets.lock().unwrap() = each;
+    controller
+}
+
+fn seen_with(given: &Given, keeping: Keeping, shape: Shape) -> Seen {
+    let cpus = given.cpus();
+    let mut answers = Program::start(&[shape]);
+    let mut batch = Program::start(&vec![Shape::BUSY; cpus.len()]);
+    let mut controller = managed(given, keeping, &answers, &mut batch);
     let in_quanta = |time: Duration| time.as_millis() / QUANTUM.as_millis();
     run(&mut controller, in_quanta(2 * SETTLED));
     let before = (answers.clocked(), batch.clocked());

@@ -24,6 +24,7 @@ mod memory;
 mod nudging;
 mod pods;
 mod resized;
+pub mod rivals;
 mod runtimes;
 mod scheduler;
 mod serving;
@@ -31,6 +32,7 @@ mod siblings;
 mod spinners;
 mod top;
 mod topology;
+mod traced;
 mod trouble;
 mod workers;
 
@@ -130,6 +132,8 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario("nudged_threads_stay_where_the_kernel_agrees", timed, nudging::table),
     scenario("a_core_is_kept_only_while_its_program_runs", timed, keepers::latency),
     scenario("threads_of_one_cpu_share_it", timed, fair::shared),
+    scenario("rivals_keep_threads_side_by_side", timed, rivals::placing),
+    scenario("rivals_wake_a_program_side_by_side", timed, rivals::waking),
     scenario("programs_count_the_cpus_that_they_count_unmanaged", with_runtimes, runtimes::table),
     scenario("topology_is_read_as_it_was_given", any, topology::as_given),
     scenario("instructions_and_cycles_are_those_executed", counters, counters::exact),

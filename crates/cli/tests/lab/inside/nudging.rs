@@ -48,7 +48,7 @@ use crate::given::Given;
 pub const BURSTS: &str = "bursts";
 pub const QUANTUM: Duration = Duration::from_millis(100);
 /// Targets last so long.
-const EPOCH: Duration = Duration::from_secs(5);
+pub const EPOCH: Duration = Duration::from_secs(5);
 /// Before the first: a program is not placed while it starts.
 pub const SETTLED: Duration = Duration::from_secs(2);
 
@@ -56,12 +56,12 @@ pub const SETTLED: Duration = Duration::from_secs(2);
 const SLACK: f64 = 1.0;
 
 /// A load, and how threads are put.
-struct Row {
-    name: &'static str,
+pub struct Row {
+    pub name: &'static str,
     /// How many, and how each spends its time.
-    threads: fn(usize) -> Vec<Shape>,
+    pub threads: fn(usize) -> Vec<Shape>,
     /// Where: given the cores, the n-th thread's CPU.
-    places: fn(&[Vec<u32>], usize, usize) -> u32,
+    pub places: fn(&[Vec<u32>], usize, usize) -> u32,
     /// Whole cores are decided, not CPUs.
     cores: bool,
     bursts: bool,
@@ -92,7 +92,7 @@ const ROW: Row = Row {
     reference: 0.0,
 };
 
-const ROWS: &[Row] = &[
+pub const ROWS: &[Row] = &[
     Row { name: "full, other targets each 5 s", reference: 99.9, ..ROW },
     Row {
         name: "half, one thread a core",
@@ -211,9 +211,9 @@ impl Policy for Wanted {
 
 /// What came of a load.
 #[derive(Debug, Default, Clone, Copy)]
-struct Stayed {
-    on_cpu: f64,
-    on_core: f64,
+pub struct Stayed {
+    pub on_cpu: f64,
+    pub on_core: f64,
     /// Per second and thread.
     nudges: f64,
     /// Time of the manager, in percent of a CPU.
@@ -247,7 +247,7 @@ impl Drop for Disturbers {
 }
 
 /// Time on the decided CPU, on its core, and anywhere, between two looks, in ns.
-fn booked(before: &[Clocked], after: &[Clocked], cores: &[Vec<u32>], cpus: &[u32]) -> [u64; 3] {
+pub fn booked(before: &[Clocked], after: &[Clocked], cores: &[Vec<u32>], cpus: &[u32]) -> [u64; 3] {
     let mut sums = [0; 3];
     for ((before, after), cpu) in before.iter().zip(after).zip(cpus) {
         let core = cores.iter().find(|core| core.contains(cpu)).unwrap();
@@ -263,7 +263,7 @@ fn booked(before: &[Clocked], after: &[Clocked], cores: &[Vec<u32>], cpus: &[u32
 }
 
 /// Held, then nudged; or nudged by name and kept by a scheduler in the kernel.
-fn stayed<const N: usize>(
+pub fn stayed<const N: usize>(
     given: &Given,
     row: &Row,
     keeping: Keeping,

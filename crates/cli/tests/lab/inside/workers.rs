@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::{clocked, nudging, runtimes};
+use super::{clocked, nudging, rivals, runtimes};
 
 /// What the command line of a worker begins with.
 pub const WORKER: &str = "worker";
@@ -56,6 +56,7 @@ pub fn main(arguments: &[String]) {
         }
         [role, shapes @ ..] if role == clocked::ROLE => clocked::main(shapes),
         [role] if role == nudging::BURSTS => nudging::burst(),
+        [role, program] if role == rivals::USUAL => rivals::execute(program),
         [role, output] if role == runtimes::SERIAL => runtimes::serial(output),
         [role] if role == runtimes::TICKS => runtimes::ticks(),
         [role] => busy(role),

@@ -149,6 +149,9 @@ fn initramfs(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Vec<u8>
     if guest.given.scope == Scope::Runtimes {
         runtimes::add(&mut archive)?;
     }
+    if guest.given.scope == Scope::Timed {
+        programs::add_rivals(&mut archive, cache)?;
+    }
     let json = |why: serde_json::Error| why.to_string();
     let given = serde_json::to_vec(&guest.given).map_err(json)?;
     archive.file(Path::new(given::FILE), &given);

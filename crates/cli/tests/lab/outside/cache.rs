@@ -52,6 +52,11 @@ impl Cache {
         self.kernel_folder().join("vmlinuz")
     }
 
+    /// What the kernel was built with.
+    pub fn kernel_configuration(&self) -> PathBuf {
+        self.kernel_folder().join("config")
+    }
+
     /// A compiler and a linker (`rustc` and `ld`) for a foreign architecture.
     pub fn compiler(&self) -> PathBuf {
         self.folder.join(format!("rust-{}", self.architecture))

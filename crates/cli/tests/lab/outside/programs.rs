@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::cache::Cache;
 use super::initramfs::Initramfs;
-use crate::inside::INIT;
+use crate::inside::{INIT, rivals};
 
 /// Symbiont, and this test as the guest's init.
 struct Programs {
@@ -17,6 +17,23 @@ struct Programs {
 
 /// The loader of the scheduler in the kernel, in this checkout; it is built by `make scx`.
 const LOADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scx/target/release/symbiont-scx");
+
+/// Other schedulers, in this checkout; they are built by `scripts/rivals.sh`.
+const RIVALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/rivals/bin");
+
+/// Adds the other schedulers that are built, and what they read of the kernel.
+pub fn add_rivals(archive: &mut Initramfs, cache: &Cache) -> Result<(), String> {
+    if let Ok(text) = std::fs::read(cache.kernel_configuration()) {
+        archive.file(Path::new(rivals::CONFIGURATION), &text);
+    }
+    for name in rivals::NAMES {
+        let program = Path::new(RIVALS).join(name);
+        if program.is_file() {
+            add_own(archive, &program, &Path::new(rivals::FOLDER).join(name))?;
+        }
+    }
+    Ok(())
+}
 
 /// Adds both programs, symbiont where the tests in the guest look for it, and what
 /// they load.
