@@ -3,7 +3,8 @@
 # one of the scheduler in the kernel, where 'make scx' made it.
 #   scripts/deb.sh [FOLDER]    FOLDER: where the packages go [target/debian]
 # Prints their paths, last. Of the environment: DEBFULLNAME and DEBEMAIL, the package's maintainer as for
-# Debian's own tools; BINARY as for scripts/install.sh; SOURCE_DATE_EPOCH, the date of the package.
+# Debian's own tools; BINARY as for scripts/install.sh; SCX=none, no package of the
+# scheduler in the kernel; SOURCE_DATE_EPOCH, the date of the package.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-target/debian}
@@ -56,7 +57,7 @@ mkdir -p "$folder"
 # Quiet, as it would warn of assets that it does not build itself.
 "$cargo_deb" deb --quiet --package symbiont-cli --no-build --compress-system --locked --offline \
     --maintainer "$maintainer" --output "$(realpath "$folder")/"
-if [ -e scx/target/release/symbiont-scx ]; then
+if [ -e "${SCX:-scx/target/release/symbiont-scx}" ]; then
     "$cargo_deb" deb --quiet --manifest-path scx/Cargo.toml --no-build --compress-system --locked --offline \
         --maintainer "$maintainer" --output "$(realpath "$folder")/"
 fi

@@ -22,7 +22,7 @@ check=${CHECK:-make test}
 tag=v$version
 out=target/release-$version
 kustomization=packaging/kubernetes/base/kustomization.yaml
-versioned=(Cargo.toml Cargo.lock fuzz/Cargo.lock "$kustomization")
+versioned=(Cargo.toml Cargo.lock fuzz/Cargo.lock scx/Cargo.toml scx/Cargo.lock "$kustomization")
 
 # What would make the release wrong.
 branch=$(git symbolic-ref --quiet --short HEAD) ||
@@ -45,16 +45,18 @@ step() { # step WHAT COMMAND...
     "$@"
 }
 set_version() {
-    sed -i "s/^version = \".*\"\$/version = \"$version\"/" Cargo.toml
+    sed -i "s/^version = \".*\"\$/version = \"$version\"/" Cargo.toml scx/Cargo.toml
     sed -i "s/^\( *newTag: \).*/\1$version/" "$kustomization"
     scripts/cargo.sh update --workspace --quiet
     scripts/cargo.sh update --workspace --quiet --manifest-path fuzz/Cargo.toml
+    scripts/cargo.sh update --workspace --quiet --manifest-path scx/Cargo.toml
 }
 package() {
     rm -rf "$out"
     scripts/setup.sh deb
     scripts/cargo.sh build --release --locked
-    scripts/deb.sh "$out"
+    # What may lie in scx/target is of another version.
+    SCX=none scripts/deb.sh "$out"
 }
 commit() {
     git add "${versioned[@]}"

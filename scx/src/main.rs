@@ -37,18 +37,20 @@ struct Arguments {
     verbose: bool,
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() {
     let arguments = Arguments::parse();
     if arguments.check {
-        Loaded::load(arguments.full, arguments.verbose)?;
-        println!("the scheduler was loaded, and is unloaded again");
-        return Ok(());
-    }
-    if let Err(error) = serve(&arguments) {
+        match Loaded::load(arguments.full, arguments.verbose) {
+            Ok(_) => println!("the scheduler was loaded, and is unloaded again"),
+            Err(error) => {
+                eprintln!("symbiont-scx: {error:#}");
+                std::process::exit(1);
+            }
+        }
+    } else if let Err(error) = serve(&arguments) {
         say(&Report::Ended(Ended { why: format!("{error:#}"), again: false }));
         std::process::exit(1);
     }
-    Ok(())
 }
 
 fn say(report: &Report) {
@@ -91,7 +93,9 @@ fn serve(arguments: &Arguments) -> anyhow::Result<()> {
                     Request::Place(placed) => {
                         loaded.place(&placed).unwrap_or_else(|why| eprintln!("{why:#}"))
                     }
-                    Request::Release(thread) => loaded.release(thread)?,
+                    Request::Release(thread) => {
+                        loaded.release(thread).unwrap_or_else(|why| eprintln!("{why:#}"))
+                    }
                     Request::Statistics => say(&Report::Statistics(loaded.statistics()?)),
                 }
             }

@@ -149,10 +149,20 @@ impl Config {
     }
 
     /// How threads are kept stays as it is while a daemon runs; gives a note where another way is asked for.
-    pub fn keep_actuator(&mut self, runs: &Self) -> Option<String> {
+    ///
+    /// # Errors
+    /// When what is asked for contradicts it.
+    pub fn keep_actuator(&mut self, runs: &Self) -> Result<Option<String>, String> {
         let asked = std::mem::replace(&mut self.actuator, runs.actuator);
-        (asked != runs.actuator)
-            .then(|| "another 'actuator' counts from the next start of the daemon on".to_owned())
+        if self.narrow == Holding::Always && runs.actuator != Keeping::Nudges {
+            return Err(
+                "'narrow' = \"always\" leaves nothing to the scheduler in the kernel, with which \
+                        this daemon was started"
+                    .to_owned(),
+            );
+        }
+        Ok((asked != runs.actuator)
+            .then(|| "another 'actuator' counts from the next start of the daemon on".to_owned()))
     }
 
     /// How much may be moved in a quantum.
@@ -259,9 +269,13 @@ mod tests {
     fn another_actuator_waits_for_the_next_start() {
         let runs = read("").unwrap();
         let mut other = read("actuator = \"sched-ext\"\nhold = 2\n").unwrap();
-        assert!(other.keep_actuator(&runs).unwrap().contains("from the next start"));
+        let scheduled = other.clone();
+        assert!(other.keep_actuator(&runs).unwrap().unwrap().contains("from the next start"));
         assert_eq!((other.actuator, other.hold), (runs.actuator, 2));
-        assert_eq!(other.keep_actuator(&runs), None);
+        assert_eq!(other.keep_actuator(&runs), Ok(None));
+        let mut held = read("narrow = \"always\"\n").unwrap();
+        assert_eq!(held.keep_actuator(&runs), Ok(None));
+        assert!(held.keep_actuator(&scheduled).is_err());
     }
 
     #[test]

@@ -18,6 +18,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(2);
 /// So many bytes of requests may wait for the loader to read them: those of some ten thousand threads.
 const MOST_UNSENT: usize = 4 << 20;
+/// So long is what a loader said before it ended waited for.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 /// So long it may take to unload and end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -123,7 +125,7 @@ impl Scheduler {
     /// Asks for something. What the loader has not read yet waits here.
     ///
     /// # Errors
-    /// When the loader takes no more, or has not for too long.
+    /// When the loader takes no more, or too much waits for it; in its words, if it has ended with some.
     pub fn ask(&mut self, request: &Request) -> Result<(), SchedulerError> {
         let mut line = serde_json::to_string(request).unwrap_or_default();
         line.push('\n');
@@ -134,7 +136,7 @@ impl Scheduler {
     /// Writes as much as the pipe has room for.
     fn send(&mut self) -> Result<(), SchedulerError> {
         let mut sent = 0;
-        let mut is_open = self.requests.is_some() && self.unsent.len() <= MOST_UNSENT;
+        let mut is_open = self.requests.is_some();
         if let Some(requests) = &mut self.requests {
             while sent < self.unsent.len() && is_open {
                 match requests.write(&self.unsent[sent..]) {
@@ -147,11 +149,23 @@ impl Scheduler {
             }
         }
         self.unsent.drain(..sent);
-        if is_open {
+        if is_open && self.unsent.len() <= MOST_UNSENT {
             return Ok(());
         }
         self.requests = None;
-        Err(self.lost("takes no more requests"))
+        Err(self.last_words().unwrap_or_else(|| self.lost("takes no more requests")))
+    }
+
+    /// Why it ended, if it says so: what it wrote may still be on its way.
+    fn last_words(&self) -> Option<SchedulerError> {
+        let until = Instant::now() + LAST_WORDS;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.reports.recv_timeout(left).ok()?? {
+                Report::Ended(ended) => return Some(SchedulerError::Ended(ended)),
+                Report::Loaded | Report::Statistics(_) => {}
+            }
+        }
     }
 
     /// What it reported since the last call; none if there is nothing.
@@ -159,14 +173,12 @@ impl Scheduler {
     /// # Errors
     /// When the scheduler is loaded no more.
     pub fn report(&mut self) -> Result<Option<Report>, SchedulerError> {
-        if !self.unsent.is_empty() {
-            self.send()?;
-        }
         match self.reports.try_recv() {
             Ok(Some(Report::Ended(ended))) => Err(SchedulerError::Ended(ended)),
             Ok(Some(report)) => Ok(Some(report)),
             Ok(None) => Err(self.lost("says what is not understood")),
-            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Empty) if self.unsent.is_empty() => Ok(None),
+            Err(TryRecvError::Empty) => self.send().map(|()| None),
             Err(TryRecvError::Disconnected) => Err(self.lost("ended without a word")),
         }
     }
@@ -253,6 +265,20 @@ mod tests {
         let asked = (0..1_000_000).find_map(|nth| scheduler.ask(&Request::Release(nth)).err());
         assert!(matches!(asked, Some(SchedulerError::Lost(..))));
         assert!(scheduler.ask(&Request::Statistics).is_err(), "nothing follows half a line");
+    }
+
+    #[test]
+    fn a_loader_that_closes_its_input_and_says_why_is_heard() {
+        let script = r#"echo '"loaded"'; exec <&-; sleep 0.05; echo '{"ended":{"why":"a CPU went","again":true}}'"#;
+        let mut scheduler = started(script).unwrap();
+        let asked = (0..1000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            scheduler.ask(&Request::Statistics).err()
+        });
+        assert!(
+            matches!(asked, Some(SchedulerError::Ended(Ended { again: true, .. }))),
+            "{asked:?}"
+        );
     }
 
     #[test]

@@ -489,7 +489,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
                     }
                 },
             };
-            if thread.scheduling == Scheduling::Usual {
+            if thread.scheduling != Scheduling::Ext {
                 self.kept.found_outside(&thread.id, &self.actuator);
             }
             threads.push(ThreadSample {
@@ -507,6 +507,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
                 counts: Vec::new(),
             });
         }
+        self.kept.retain(&threads);
         self.report_contenders(&observed);
         // They act or not depending on which processes compete now.
         let abilities = self.actuator.abilities();

@@ -184,6 +184,7 @@ impl Server<'_> {
     /// those that cannot be used are named.
     fn read_again(&mut self) -> Result<Reloaded, String> {
         let mut config = (self.daemon.reread)()?;
+        let kept = config.keep_actuator(&self.daemon.config)?;
         // The new policy begins with it.
         self.keep_learned();
         let chosen = choose(&self.daemon, &config).map_err(|error| error.to_string())?;
@@ -199,7 +200,7 @@ impl Server<'_> {
         let failed = self.read_rules();
         let rules = self.ruled.summary();
         let mut notes = vec![format!("policy {}, quantum {quantum:?}, {rules}", config.policy)];
-        notes.extend(config.keep_actuator(&self.daemon.config));
+        notes.extend(kept);
         self.daemon.config = config;
         Ok(Reloaded { notes, failed })
     }

@@ -111,13 +111,10 @@ impl Actuator {
         self.state().has_set(&thread.into(), Class::Ext)
     }
 
-    /// Did this actuator put the thread there, and it is of another class now? The kernel is asked.
+    /// Is the thread of the class of `sched_ext` now, as far as the kernel says?
     #[must_use]
-    pub fn was_taken_out_of_ext(&self, thread: &ThreadId) -> bool {
-        let key = ThreadKey::from(thread);
-        let state = self.state();
-        let is_elsewhere = || state.kernel.present(key).is_ok_and(|now| now.class != Class::Ext);
-        state.has_set(&key, Class::Ext) && is_elsewhere()
+    pub fn is_of_ext(&self, thread: &ThreadId) -> bool {
+        self.state().kernel.present(thread.into()).is_ok_and(|now| now.class == Class::Ext)
     }
 
     /// Has a `sched_ext` scheduler decide on the thread (its class is `SCHED_EXT`), or no longer. One that is of

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Exempt are threads under a quota of CPU time, to which the kernel holds no thread of `SCHED_EXT`; for a while
-//! those that could not be put into the class; and for good those that another process took out of it. They are
-//! nudged.
+//! those that could not be put into the class; and for good those that were taken out of it, by others or by
+//! themselves. They are nudged.
 //!
 //! The class is a setting like others: in the journal, undone at the end, after a crash, for children and at an
 //! exec. When the scheduler ends, all threads get their class back and are nudged from then on; it is loaded again
@@ -31,7 +31,9 @@ use std::time::{Duration, Instant};
 use symbiont_ext::{
     Ended, Placed, Report, Request, Scheduler, SchedulerError, Statistics, loader, obstacle,
 };
-use symbiont_machine::{Ability, Outcome, Placement, Program, ProgramId, Support, ThreadId};
+use symbiont_machine::{
+    Ability, Outcome, Placement, Program, ProgramId, Support, ThreadId, ThreadSample,
+};
 
 use super::{Keeping, LinuxMachine, Wait};
 use crate::actuate::{Actuator, CpuQuotas};
@@ -44,6 +46,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 const LONGEST_SILENCE: Duration = Duration::from_secs(20);
 /// It is loaded again at most once in this time.
 const PAUSE: Duration = Duration::from_secs(5);
+/// So often it is tried, as CPUs may come or go for a while.
+const TRIES: u32 = 12;
 /// A thread that could not be put into the class is tried again after this time.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -57,7 +61,7 @@ pub(super) struct Kept {
     said: BTreeMap<ThreadId, Placed>,
     /// Threads that could not be put into the class, and when.
     refused: BTreeMap<ThreadId, Instant>,
-    /// Threads that another process took out of the class.
+    /// Threads that were taken out of the class, by others or by themselves.
     left: BTreeSet<ThreadId>,
     statistics: Statistics,
     asked: Option<Instant>,
@@ -65,6 +69,8 @@ pub(super) struct Kept {
     began: Instant,
     lost: Option<String>,
     again: bool,
+    /// How often it was tried in vain to load it again.
+    tries: u32,
     limits: Limits,
 }
 
@@ -111,6 +117,7 @@ impl Kept {
             began: Instant::now(),
             lost,
             again: false,
+            tries: 0,
             limits: Limits::new(),
         }
     }
@@ -143,11 +150,19 @@ impl Kept {
             && (self.keeping == Keeping::SchedExtFull || !self.limits.apply_to(thread.process))
     }
 
-    /// A thread is not of the class: if it was put there, another process took it out.
+    /// A thread was seen in another class, perhaps before it was put into this one: if it was, it was taken out.
     pub fn found_outside(&mut self, thread: &ThreadId, actuator: &Actuator) {
         let is_partial = self.keeping == Keeping::SchedExt;
-        if is_partial && self.said.contains_key(thread) && actuator.was_taken_out_of_ext(thread) {
+        if is_partial && self.said.contains_key(thread) && !actuator.is_of_ext(thread) {
             self.left.insert(*thread);
+        }
+    }
+
+    /// Forgets what is known of threads that are gone; these live.
+    pub fn retain(&mut self, living: &[ThreadSample]) {
+        if !self.left.is_empty() {
+            let living: BTreeSet<ThreadId> = living.iter().map(|thread| thread.id).collect();
+            self.left.retain(|id| living.contains(id));
         }
     }
 
@@ -167,7 +182,6 @@ impl Kept {
         if self.scheduler.is_none() {
             return;
         }
-        self.left.retain(|id| settled.contains_key(id));
         self.refused.retain(|id, at| settled.contains_key(id) && at.elapsed() < RETRY);
         if let Err(error) = self.say(placement, settled, programs, actuator) {
             self.lose(&error, actuator);
@@ -214,9 +228,13 @@ impl Kept {
                     self.said.insert(id, placed);
                 }
                 // It may not be kept, or it is gone.
-                _ => {
+                outcome => {
                     self.said.remove(&id);
-                    self.refused.insert(id, Instant::now());
+                    if outcome == Outcome::ExternallyChanged {
+                        self.left.insert(id);
+                    } else {
+                        self.refused.insert(id, Instant::now());
+                    }
                     self.ask(&Request::Release(id.thread))?;
                 }
             }
@@ -264,6 +282,8 @@ impl Kept {
     /// Begins to load it again: threads are nudged until it is loaded.
     fn load_again(&mut self) {
         self.began = Instant::now();
+        self.tries += 1;
+        self.again = self.tries < TRIES;
         match begin(self.keeping) {
             Ok(scheduler) => self.coming = scheduler,
             Err(error) => self.lost = Some(error.to_string()),
@@ -277,7 +297,8 @@ impl Kept {
             Ok(true) => {
                 self.scheduler = self.coming.take();
                 (self.lost, self.asked, self.answered) = (None, None, Instant::now());
-                (self.refused, self.left) = Default::default();
+                self.refused.clear();
+                self.tries = 0;
             }
             Err(error) => {
                 self.coming = None;
