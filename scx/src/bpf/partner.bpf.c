@@ -498,11 +498,21 @@ static bool may_go_home(struct task_struct *p, const struct placed *placed, __u3
 	return may;
 }
 
+/* Has user space said something else of the thread that runs here since it was put here? */
+static bool is_outdated(const struct cpu *here, const struct placed *wanted, __u32 cpu)
+{
+	return here->class != class_of(wanted) || here->group != (wanted ? wanted->group : 0) ||
+	       here->guest != (wanted && !is_own(wanted, cpu));
+}
+
 /* Shall the thread that ran until now go on, if nobody waits here? */
-static bool goes_on(struct task_struct *p, __u32 cpu)
+static bool goes_on(struct task_struct *p, const struct cpu *here, __u32 cpu)
 {
 	struct placed *wanted = bpf_task_storage_get(&placed, p, 0, 0);
 
+	/* It is put here anew, or elsewhere. */
+	if (is_outdated(here, wanted, cpu))
+		return false;
 	if (!may_run_on(p, cpu) || is_barred(cpu, wanted ? wanted->group : 0))
 		return false;
 	return !wanted || is_own(wanted, cpu) || !may_go_home(p, wanted, class_of(wanted));
@@ -537,7 +547,7 @@ void BPF_STRUCT_OPS(partner_dispatch, __s32 cpu, struct task_struct *prev)
 
 		if (prev) {
 			wanted = bpf_task_storage_get(&placed, prev, 0, 0);
-			if (rank(class_of(wanted)) < nth && goes_on(prev, cpu)) {
+			if (rank(class_of(wanted)) < nth && goes_on(prev, here, cpu)) {
 				prev->scx.slice = slice_of(class_of(wanted));
 				return;
 			}
@@ -545,7 +555,7 @@ void BPF_STRUCT_OPS(partner_dispatch, __s32 cpu, struct task_struct *prev)
 		if (scx_bpf_dsq_nr_queued(queue) > 0 && take(cpu, queue, true, now))
 			return;
 	}
-	if (prev && goes_on(prev, cpu)) {
+	if (prev && goes_on(prev, here, cpu)) {
 		wanted = bpf_task_storage_get(&placed, prev, 0, 0);
 		prev->scx.slice = slice_of(class_of(wanted));
 		return;

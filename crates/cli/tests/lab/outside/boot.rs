@@ -43,7 +43,7 @@ pub fn boot(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Report, 
             scenarios.iter().copied().filter(|scenario| !report.has_ended(scenario)).collect();
         std::fs::write(&image, initramfs(guest, &left, cache)?).map_err(|why| why.to_string())?;
         report.boot();
-        let between = guest.given.longest() + BEYOND;
+        let between = guest.given.longest() * slower(guest) + BEYOND;
         let shows = matches!(guest.given.scope, Scope::Runtimes | Scope::Kills);
         listen(qemu(guest, cache, folder.path())?, between, shows, &mut report)?;
         let last = report.last.as_secs_f64();
@@ -65,6 +65,12 @@ pub fn boot(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Report, 
     std::fs::write(&log, &report.log).map_err(|why| why.to_string())?;
     eprintln!("lab: {name}: the guest's log is in {}", log.display());
     Ok(report)
+}
+
+/// So many times as long as by the guest's clock may be waited for it: where that counts instructions, it is slower than
+/// others, the more so on a busy machine.
+fn slower(guest: &Guest) -> u32 {
+    if guest.machine.iter().any(|word| word == "-icount") { 4 } else { 1 }
 }
 
 /// QEMU with what is in the folder.
