@@ -525,19 +525,25 @@ proptest! {
 
 #[test]
 fn a_machine_that_keeps_threads_by_itself_is_asked_for_no_nudges() {
-    let support = Support { scheduler: Ability::Full, ..full_support() };
+    let support = full_support();
     let want = placement(&[(0, nudged("1"))]);
     let plan = |sample: &Sample| {
         let mut planner = Planner::new(Bounds::none());
         plan_with(&mut planner, sample, &Placement::new(), &want, &support, &Barred::new())
     };
     let reached = vec![(id(0), Target::Cpus(set("1")))];
-    let away = plan(&running(3));
+    let kept = || {
+        let mut sample = running(3);
+        sample.threads[0].kept = true;
+        sample
+    };
+    let away = plan(&kept());
     assert_eq!((away.moves.len(), &away.reached), (0, &reached));
-    let mut asleep = running(3);
+    assert_eq!(plan(&running(3)).moves.len(), 1, "one that it does not keep is nudged");
+    let mut asleep = kept();
     asleep.threads[0].state = RunState::Sleeping;
     assert_eq!(plan(&asleep).reached, reached, "it wakes where it belongs");
-    let mut starting = running(3);
+    let mut starting = kept();
     starting.threads[0].lifecycle = Lifecycle::Fresh;
     let fresh = plan(&starting);
     assert_eq!(reasons(&fresh), [(0, Why::Unsettled)], "it is not kept yet");
