@@ -42,7 +42,6 @@ pub fn needs_a_scheduler() {
     if loader().is_none() {
         skip(match std::env::consts::ARCH {
             "x86_64" => "symbiont-scx is not built (make scx)",
-            "aarch64" => "symbiont-scx is not built (make scx; scripts/fetch-lab.sh aarch64)",
             _ => "symbiont-scx is not built for this architecture",
         });
     }
