@@ -98,6 +98,7 @@ enum {
 #define SCX_OPS_KEEP_BUILTIN_IDLE 1ULL
 #define SCX_OPS_ENQ_LAST 2ULL
 #define SCX_OPS_SWITCH_PARTIAL 8ULL
+#define SCX_OPS_ENQ_MIGRATION_DISABLED 16ULL
 #define SCX_DSQ_ITER_REV (1ULL << 16)
 #define SCX_TASK_QUEUED 1U
 #define SCX_DSQ_LOCAL 0x8000000000000002ULL
@@ -113,6 +114,10 @@ extern void scx_bpf_dsq_insert_vtime(struct task_struct *p, __u64 dsq_id, __u64 
 extern bool scx_bpf_dsq_move_to_local(__u64 dsq_id) __attribute__((section(".ksyms")));
 extern bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, __u64 dsq_id,
 			     __u64 enq_flags) __attribute__((section(".ksyms")));
+extern void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, __u64 vtime)
+	__attribute__((section(".ksyms")));
+extern bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, __u64 dsq_id,
+				   __u64 enq_flags) __attribute__((section(".ksyms")));
 extern __s32 scx_bpf_dsq_nr_queued(__u64 dsq_id) __attribute__((section(".ksyms")));
 extern void scx_bpf_kick_cpu(__s32 cpu, __u64 flags) __attribute__((section(".ksyms")));
 extern bool scx_bpf_test_and_clear_cpu_idle(__s32 cpu) __attribute__((section(".ksyms")));

@@ -310,26 +310,27 @@ static bool takes(__u32 class, bool own, struct cpu *cpu)
 }
 
 /* Where a thread shall wait, or run at once if that CPU is idle: then `idle` is set, and the CPU is claimed. */
-static __s32 home_of(struct task_struct *p, const struct placed *placed, __s32 before, bool *idle)
+__weak __s32 home_of(struct task_struct *p __arg_trusted, __s32 before, bool *idle __arg_nonnull)
 {
-	__u32 class = class_of(placed), group = placed ? placed->group : 0;
+	struct placed *wanted = bpf_task_storage_get(&placed, p, 0, 0);
+	__u32 class = class_of(wanted), group = wanted ? wanted->group : 0;
 	__s32 best = -1;
 	__u32 shortest = ~0U, cpu;
 
 	*idle = false;
 	if (p->nr_cpus_allowed == 1 || is_bound(p))
-		placed = 0;
-	if (placed) {
-		if (before >= 0 && is_own(placed, before) && may_run_on(p, before) &&
+		wanted = 0;
+	if (wanted) {
+		if (before >= 0 && is_own(wanted, before) && may_run_on(p, before) &&
 		    !is_barred(before, group) && scx_bpf_test_and_clear_cpu_idle(before)) {
 			*idle = true;
 			return before;
 		}
-		bpf_for(cpu, placed->first, placed->end) {
+		bpf_for(cpu, wanted->first, wanted->end) {
 			struct cpu *there;
 			__u32 length;
 
-			if (!is_own(placed, cpu) || !may_run_on(p, cpu))
+			if (!is_own(wanted, cpu) || !may_run_on(p, cpu))
 				continue;
 			there = about(cpu);
 			if (!there)
@@ -373,11 +374,25 @@ __s32 BPF_STRUCT_OPS(partner_select_cpu, struct task_struct *p, __s32 before, __
 {
 	struct placed *wanted = bpf_task_storage_get(&placed, p, 0, 0);
 	bool idle;
-	__s32 cpu = home_of(p, wanted, before, &idle);
+	__s32 cpu = home_of(p, before, &idle);
 
 	if (idle && !is_barred(cpu, wanted ? wanted->group : 0))
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(class_of(wanted)), 0);
 	return cpu;
+}
+
+/* Where in the order of a CPU's queue a thread begins to wait. */
+static __u64 vtime_for(const struct task_struct *p, const struct cpu *there, __u32 class)
+{
+	__u64 vtime = p->scx.dsq_vtime, slice = slice_of(class), clock;
+
+	if (!there)
+		return vtime;
+	clock = there->vtime[rank(class)];
+	/* Nobody saves time up while it sleeps, and nobody brings a debt of more than a second along. */
+	if (vtime + slice < clock)
+		return clock - slice;
+	return vtime > clock + STARVED ? clock + STARVED : vtime;
 }
 
 void BPF_STRUCT_OPS(partner_enqueue, struct task_struct *p, __u64 enq_flags)
@@ -386,7 +401,6 @@ void BPF_STRUCT_OPS(partner_enqueue, struct task_struct *p, __u64 enq_flags)
 	struct known *about_it = bpf_task_storage_get(&known, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	__u32 class = class_of(wanted);
 	struct cpu *there;
-	__u64 vtime;
 	bool idle;
 	__s32 cpu;
 
@@ -394,24 +408,14 @@ void BPF_STRUCT_OPS(partner_enqueue, struct task_struct *p, __u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(NORMAL), enq_flags | SCX_ENQ_PREEMPT);
 		return;
 	}
-	cpu = home_of(p, wanted, scx_bpf_task_cpu(p), &idle);
+	cpu = home_of(p, scx_bpf_task_cpu(p), &idle);
 	if (cpu < 0 || cpu >= MAX_CPUS)
 		cpu = scx_bpf_task_cpu(p);
 	if (about_it && !about_it->waits_since)
 		about_it->waits_since = scx_bpf_now();
 	there = about(cpu);
-	vtime = p->scx.dsq_vtime;
-	if (there) {
-		/* Nobody saves time up while it sleeps, and nobody brings a debt of more than a second along. */
-		__u64 clock = there->vtime[rank(class)], slice = slice_of(class);
-
-		if (vtime + slice < clock)
-			vtime = clock - slice;
-		if (vtime > clock + STARVED)
-			vtime = clock + STARVED;
-		p->scx.dsq_vtime = vtime;
-	}
-	scx_bpf_dsq_insert_vtime(p, queue_of(cpu, rank(class)), slice_of(class), vtime, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, queue_of(cpu, rank(class)), slice_of(class),
+				 vtime_for(p, there, class), enq_flags);
 	if (!idle && there && takes(class, wanted && is_own(wanted, cpu), there)) {
 		__sync_fetch_and_add(&there->preemptions, 1);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -419,6 +423,22 @@ void BPF_STRUCT_OPS(partner_enqueue, struct task_struct *p, __u64 enq_flags)
 		/* It may be about to be idle, with its queues looked at. */
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	}
+}
+
+/* To a queue of its own CPUs goes a thread that waits here since before it was placed there. */
+static bool go_home(struct bpf_iter_scx_dsq *it, struct task_struct *p, struct placed *wanted)
+{
+	__u32 class = class_of(wanted);
+	bool idle;
+	__s32 home = home_of(p, -1, &idle);
+
+	if (home < 0 || !is_own(wanted, home))
+		return false;
+	scx_bpf_dsq_move_set_vtime(it, vtime_for(p, about(home), class));
+	if (!scx_bpf_dsq_move_vtime(it, p, queue_of(home, rank(class)), 0))
+		return false;
+	scx_bpf_kick_cpu(home, SCX_KICK_IDLE);
+	return true;
 }
 
 /* Takes one thread out of a queue for this CPU. `own`: only threads to which it belongs, or that may be lent. */
@@ -437,6 +457,8 @@ __weak bool take(__u32 cpu, __u64 queue, bool own, __u64 now)
 			break;
 		if (about_it && about_it->waits_since && now > about_it->waits_since)
 			waited = now - about_it->waits_since;
+		if (own && wanted && !is_own(wanted, cpu) && go_home(&___it, p, wanted))
+			continue;
 		if (!may_run_on(p, cpu))
 			continue;
 		if (!own && !(wanted && is_own(wanted, cpu)) && waited < LEND)
@@ -775,7 +797,12 @@ struct sched_ext_ops partner = {
 	.enable = (void *)partner_enable,
 	.init = (void *)partner_init,
 	.exit = (void *)partner_exit,
-	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_SWITCH_PARTIAL,
+	/*
+	 * Whoever is preempted by another scheduler's thread counts as bound to its CPU while partner_cpu_release runs
+	 * on it: without SCX_OPS_ENQ_MIGRATION_DISABLED the kernel itself would give it a new slice, each time.
+	 */
+	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_SWITCH_PARTIAL |
+		 SCX_OPS_ENQ_MIGRATION_DISABLED,
 	.timeout_ms = 30000,
 	.name = "symbiont_partner",
 };

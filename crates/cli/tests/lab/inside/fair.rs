@@ -3,6 +3,7 @@
 //! # Properties
 //! - A thread that finds no room at home is lent an idle CPU, so that no CPU rests while threads wait.
 //! - Where no CPU is idle, threads of one CPU share it evenly, also with one that begins much later.
+//! - That stays so where a thread of the kernel's own scheduler runs there again and again.
 //! - A thread of class `batch` whose CPU a `normal` one never leaves runs all the same, now and then.
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use symbiont_topology::{CpuSet, PuId};
 use super::clocked::{Program, Shape};
 use super::kept::needs_a_scheduler;
 use super::nudging::{QUANTUM, SETTLED, Sleep, Targets, Wanted, machine, run};
+use super::workers::confine;
 use crate::given::Given;
 
 const LASTS: Duration = Duration::from_secs(5);
@@ -89,6 +91,13 @@ impl World {
     }
 }
 
+/// A thread that Symbiont knows nothing of, awake on this CPU for one of ten milliseconds.
+fn unmanaged(cpu: u32) -> Program {
+    let mut program = Program::start(&[Shape::sleeping(9, 10)]);
+    program.clocked().iter().for_each(|clocked| confine(Some(clocked.thread), &[cpu]));
+    program
+}
+
 pub fn shared(given: &Given) {
     needs_a_scheduler();
     let cpus = given.cpus();
@@ -106,6 +115,12 @@ pub fn shared(given: &Given) {
     let full = world.shares();
     println!("the same, all others busy: {full:?} %");
     assert!(full[0].iter().all(|share| (45.0..55.0).contains(share)), "{full:?}");
+
+    let another = unmanaged(home);
+    let beside = world.shares();
+    println!("and an unmanaged one wakes there each 10 ms: {beside:?} %");
+    assert!(beside[0].iter().all(|share| (38.0..50.0).contains(share)), "{beside:?}");
+    drop(another);
 
     world.start(Class::Normal, &[home]);
     let later = world.shares();

@@ -31,6 +31,8 @@ const MANY_KILLS: usize = 200;
 const FAULTS: [&str; 3] = ["watchdog", "stall", "error"];
 /// How often a cpuset is changed.
 const TURNS: usize = 12;
+/// A scheduler that takes so long to load is in trouble.
+const LONG: Duration = Duration::from_secs(30);
 /// How often masks are looked at.
 const LOOKS: usize = 40;
 
@@ -73,18 +75,36 @@ fn placed_by(place: &TestFolder, actuator: &str, roles: &[&str]) -> Program {
     let words = command(&[&["group", "all", &each], roles].concat());
     let options = [&RANDOM[..5], &[actuator]].concat();
     let program = place.start(&mut place.run(&options, &words));
-    wait_until("threads are kept", || is_loaded() && has_kept_threads(&program));
+    let (begin, mut said) = (Instant::now(), false);
+    wait_until("threads are kept", || {
+        if !said && begin.elapsed() > LONG {
+            said = true;
+            say_where_it_waits(place);
+        }
+        is_loaded() && has_kept_threads(&program)
+    });
     program
 }
 
+/// Says where in the kernel the loader is.
+fn say_where_it_waits(place: &TestFolder) {
+    println!("state: {}", state());
+    let Some(loader) = loader_of(place) else { return println!("no loader runs") };
+    for thread in fs::read_dir(format!("/proc/{loader}/task")).into_iter().flatten().flatten() {
+        for file in ["stat", "syscall", "stack"] {
+            let text = fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+            text.lines().for_each(|line| println!("{file}: {line}"));
+        }
+    }
+}
+
 /// The program that loads the scheduler: a child of the manager.
-fn loader_of(place: &TestFolder) -> u32 {
-    let manager = place.manager().expect("a manager");
+fn loader_of(place: &TestFolder) -> Option<u32> {
     let is_loader = |process: &u32| {
         fs::read_to_string(format!("/proc/{process}/comm"))
             .is_ok_and(|name| name.trim() == "symbiont-scx")
     };
-    tree(manager).into_iter().find(is_loader).expect("a loader")
+    tree(place.manager()?).into_iter().find(is_loader)
 }
 
 fn keep_their_masks(program: &Program) {
@@ -143,7 +163,7 @@ pub fn killed_often(_: &Given) {
 fn kill_loader(roles: &[&str]) {
     let place = TestFolder::new();
     let program = placed_by(&place, "sched-ext", roles);
-    send(loader_of(&place), Signal::KILL);
+    send(loader_of(&place).expect("a loader"), Signal::KILL);
     wait_until("the kernel's own scheduler decides", || state() == "disabled");
     wait_until("no thread is of its class", || !has_kept_threads(&program));
     let manager = place.manager().expect("it manages on");

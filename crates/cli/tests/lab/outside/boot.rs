@@ -44,7 +44,7 @@ pub fn boot(guest: &Guest, scenarios: &[&str], cache: &Cache) -> Result<Report, 
         std::fs::write(&image, initramfs(guest, &left, cache)?).map_err(|why| why.to_string())?;
         report.boot();
         let between = guest.given.longest() * slower(guest) + BEYOND;
-        let shows = matches!(guest.given.scope, Scope::Runtimes | Scope::Kills);
+        let shows = matches!(guest.given.scope, Scope::Runtimes | Scope::Kills | Scope::Timed);
         listen(qemu(guest, cache, folder.path())?, between, shows, &mut report)?;
         let last = report.last.as_secs_f64();
         let end = if report.complete { "done" } else { "broke off" };
