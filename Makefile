@@ -24,8 +24,7 @@ export PROPTEST_RNG_SEED
 run:
 	@CARGO="$(CARGO)" scripts/main-job.sh
 
-test: setup-test lint oracles guests
-	scripts/fuzz.sh short
+test: setup-test guests
 	scripts/test.sh
 
 # Coverage-guided fuzzing of all targets, for so long together.

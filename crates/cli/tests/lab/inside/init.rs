@@ -59,6 +59,9 @@ fn say(words: &str) {
     let _ = out.flush();
 }
 
+/// How often init looks what a scenario printed and whether it has ended.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Plays a scenario in a process of its own, and reports how it ended.
 fn play(name: &str, longest: Duration) {
     let begin = Instant::now();
@@ -134,7 +137,8 @@ fn reap_until(child: u32, deadline: Instant, printed: &mut Printed) -> Option<Wa
                 return Some(status);
             }
             Ok(Some(_)) => {}
-            _ => std::thread::sleep(Duration::from_millis(10)),
+            // Seldom: it would disturb what is measured.
+            _ => std::thread::sleep(LOOK),
         }
     }
     None

@@ -15,6 +15,7 @@ use symbiont_topology::{CpuSet, PuId};
 use super::clocked::{Clocked, Program, Shape};
 use super::kept::needs_a_scheduler;
 use super::nudging::{QUANTUM, SETTLED, Sleep, Targets, Wanted, machine, run};
+use super::workers::confine;
 use crate::given::Given;
 use crate::settings::{of_tree, own};
 
@@ -69,6 +70,8 @@ fn seen_with(given: &Given, keeping: Keeping, shape: Shape) -> Seen {
     let cpus = given.cpus();
     let mut answers = Program::start(&[shape]);
     let mut batch = Program::start(&vec![Shape::BUSY; cpus.len()]);
+    let mask = own().mask;
+    confine(None, &given.cores[given.cores.len() - 1]);
     let mut controller = managed(given, keeping, &answers, &mut batch);
     let in_quanta = |time: Duration| time.as_millis() / QUANTUM.as_millis();
     run(&mut controller, in_quanta(2 * SETTLED));
@@ -82,7 +85,7 @@ fn seen_with(given: &Given, keeping: Keeping, shape: Shape) -> Seen {
     if keeping != Keeping::Nudges {
         let masks: Vec<_> =
             of_tree(batch.process()).into_values().map(|thread| thread.mask).collect();
-        assert!(masks.iter().all(|mask| *mask == own().mask), "{masks:?}");
+        assert!(masks.iter().all(|its| *its == mask), "{masks:?}");
     }
     let seen = Seen {
         batch: ran(&before.1, &batch.clocked()) / cpus.len() as f64,
@@ -91,11 +94,13 @@ fn seen_with(given: &Given, keeping: Keeping, shape: Shape) -> Seen {
     };
     assert_eq!(controller.machine().support().scheduler.exists(), keeping != Keeping::Nudges);
     let _ = controller.into_machine().restore_all();
+    confine(None, &cpus);
     seen
 }
 
 /// Its sibling is idle while it runs, and batch has the rest: more than where a core is reserved. An emulated CPU acts on
 /// another one's interrupt when its turn comes, after some 0.3 ms: of short runs that is a large part, which is printed.
+/// The manager, which takes milliseconds here and looks for an idle CPU, as the kernel's threads do, has a core of its own.
 pub fn latency(given: &Given) {
     needs_a_scheduler();
     let [long, short] = [Shape::sleeping(200, 250), Shape::sleeping(8, 10)];
