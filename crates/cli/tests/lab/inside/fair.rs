@@ -117,9 +117,9 @@ pub fn shared(given: &Given) {
     assert!(full[0].iter().all(|share| (45.0..55.0).contains(share)), "{full:?}");
 
     let another = unmanaged(home);
-    let beside = world.shares();
-    println!("and an unmanaged one wakes there each 10 ms: {beside:?} %");
-    assert!(beside[0].iter().all(|share| (38.0..50.0).contains(share)), "{beside:?}");
+    let disturbed = world.shares();
+    println!("and an unmanaged one wakes there each 10 ms: {disturbed:?} %");
+    assert!(disturbed[0].iter().all(|share| (38.0..50.0).contains(share)), "{disturbed:?}");
     drop(another);
 
     world.start(Class::Normal, &[home]);
