@@ -100,10 +100,14 @@ fn seen_with(given: &Given, keeping: Keeping, shape: Shape) -> Seen {
 
 /// Its sibling is idle while it runs, and batch has the rest: more than where a core is reserved. An emulated CPU acts on
 /// another one's interrupt when its turn comes, after some 0.3 ms: of short runs that is a large part, which is printed.
-/// The manager, which takes milliseconds here and looks for an idle CPU, as the kernel's threads do, has a core of its own.
+/// How long it takes depends on where the timers of all CPUs are just then, so that the program sleeps a bit longer or
+/// shorter each time. The manager, of the kernel's own class, runs where it finds an idle CPU, for milliseconds here: it
+/// has a core of its own.
 pub fn latency(given: &Given) {
     needs_a_scheduler();
-    let [long, short] = [Shape::sleeping(200, 250), Shape::sleeping(8, 10)];
+    let varies = Duration::from_millis(4);
+    let [long, short] =
+        [(198, 248), (6, 8)].map(|(sleeps, of)| Shape { varies, ..Shape::sleeping(sleeps, of) });
     let reserved = seen_with(given, Keeping::Nudges, long);
     let scheduled = seen_with(given, Keeping::SchedExt, long);
     println!("50 of 250 ms: reserved: {reserved:?}; by a scheduler: {scheduled:?}");
