@@ -395,6 +395,20 @@ static __u64 vtime_for(const struct task_struct *p, const struct cpu *there, __u
 	return vtime > clock + STARVED ? clock + STARVED : vtime;
 }
 
+/* Has a CPU look at its queues, where a thread of this class waits now. */
+static void call(__u32 cpu, __u32 class, bool own, bool idle)
+{
+	struct cpu *there = about(cpu);
+
+	if (!idle && there && takes(class, own, there)) {
+		__sync_fetch_and_add(&there->preemptions, 1);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	} else {
+		/* It may be about to be idle, with its queues looked at. */
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	}
+}
+
 void BPF_STRUCT_OPS(partner_enqueue, struct task_struct *p, __u64 enq_flags)
 {
 	struct placed *wanted = bpf_task_storage_get(&placed, p, 0, 0);
@@ -416,29 +430,27 @@ void BPF_STRUCT_OPS(partner_enqueue, struct task_struct *p, __u64 enq_flags)
 	there = about(cpu);
 	scx_bpf_dsq_insert_vtime(p, queue_of(cpu, rank(class)), slice_of(class),
 				 vtime_for(p, there, class), enq_flags);
-	if (!idle && there && takes(class, wanted && is_own(wanted, cpu), there)) {
-		__sync_fetch_and_add(&there->preemptions, 1);
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	} else {
-		/* It may be about to be idle, with its queues looked at. */
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-	}
+	call(cpu, class, wanted && is_own(wanted, cpu), idle);
 }
 
 /* To a queue of its own CPUs goes a thread that waits here since before it was placed there. */
 static bool go_home(struct bpf_iter_scx_dsq *it, struct task_struct *p, struct placed *wanted)
 {
 	__u32 class = class_of(wanted);
-	bool idle;
+	bool idle, own, moved = false;
 	__s32 home = home_of(p, -1, &idle);
 
-	if (home < 0 || !is_own(wanted, home))
+	if (home < 0 || home >= MAX_CPUS)
 		return false;
-	scx_bpf_dsq_move_set_vtime(it, vtime_for(p, about(home), class));
-	if (!scx_bpf_dsq_move_vtime(it, p, queue_of(home, rank(class)), 0))
-		return false;
-	scx_bpf_kick_cpu(home, SCX_KICK_IDLE);
-	return true;
+	own = is_own(wanted, home);
+	if (own) {
+		scx_bpf_dsq_move_set_vtime(it, vtime_for(p, about(home), class));
+		moved = scx_bpf_dsq_move_vtime(it, p, queue_of(home, rank(class)), 0);
+	}
+	/* One that was claimed has to be called, also for nothing. */
+	if (moved || idle)
+		call(home, class, own, idle);
+	return moved;
 }
 
 /* Takes one thread out of a queue for this CPU. `own`: only threads to which it belongs, or that may be lent. */
