@@ -54,6 +54,7 @@ fn latency() {
         masks == ["0", "1"] || masks == ["1", "0"]
     };
     wait_until("each has its CPU", parted);
+    assert_eq!(allowed(service.id()), allowed(other.id()), "the daemon keeps off its core, too");
     let programs = service.programs();
     assert_eq!(
         (&programs[0]["class"], &programs[1]["class"]),
@@ -68,6 +69,7 @@ fn latency() {
     assert!(stderr(&second).contains("no core of its own"), "{}", stderr(&second));
     fast.kill_all();
     wait_until("its core is free again", || allowed(other.id()) == "0-1");
+    wait_until("also for the daemon", || allowed(service.id()) == "0-1");
     other.kill_all();
 }
 

@@ -122,11 +122,6 @@ impl Watch {
         intrusions
     }
 
-    /// The hardware threads that are kept for programs that are measured.
-    pub fn cpus(&self) -> CpuSet {
-        self.0.values().fold(CpuSet::new(), |all, watched| all.union(&watched.cpus))
-    }
-
     /// The state of a program; none if it is not measured.
     pub fn report(&self, id: ProgramId) -> Option<Quiet> {
         self.0.get(&id).map(Watched::report)

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use symbiont_control::Controller;
 use symbiont_linux::actuate::CpuQuotas;
-use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::LinuxMachine;
 use symbiont_linux::perf::processor_name;
 use symbiont_machine::{Class, ProgramId, UnknownClass};
@@ -66,7 +65,6 @@ pub struct Service {
     throttles: Throttles,
     quotas: CpuQuotas,
     together: Together<ProgramId>,
-    own_cpus: OwnCpus,
     /// The last moves; shown by `top`.
     recent_moves: RecentMoves,
     /// Programs whose first processes have ended; was a step made since?
@@ -185,7 +183,6 @@ impl Service {
             throttles: Throttles::default(),
             quotas: CpuQuotas::discover(),
             together: Together::default(),
-            own_cpus: OwnCpus::default(),
             recent_moves: RecentMoves::default(),
             ending: BTreeMap::new(),
             detached: BTreeSet::new(),

@@ -94,6 +94,12 @@ impl Scheduler {
         Ok(scheduler)
     }
 
+    /// The process of its loader.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it is loaded.
     ///
     /// # Errors
@@ -122,14 +128,19 @@ impl Scheduler {
         }
     }
 
-    /// Asks for something. What the loader has not read yet waits here.
+    /// Asks for all of this at once. What the loader has not read yet waits here.
     ///
     /// # Errors
     /// When the loader takes no more, or too much waits for it; in its words, if it has ended with some.
-    pub fn ask(&mut self, request: &Request) -> Result<(), SchedulerError> {
-        let mut line = serde_json::to_string(request).unwrap_or_default();
-        line.push('\n');
-        self.unsent.extend(line.as_bytes());
+    pub fn ask(
+        &mut self,
+        requests: impl IntoIterator<Item = Request>,
+    ) -> Result<(), SchedulerError> {
+        for request in requests {
+            let mut line = serde_json::to_string(&request).unwrap_or_default();
+            line.push('\n');
+            self.unsent.extend(line.as_bytes());
+        }
         self.send()
     }
 
@@ -244,13 +255,13 @@ mod tests {
             r#"echo '"loaded"'; read line; echo '{"ended":{"why":"'"$line"'","again":true}}'"#;
         let mut scheduler = started(script).unwrap();
         assert!(scheduler.report().unwrap().is_none());
-        scheduler.ask(&Request::Release(7)).unwrap_or_default();
+        scheduler.ask([Request::Release(7)]).unwrap_or_default();
         // The line is JSON, which is no text within JSON.
         assert!(matches!(next(&mut scheduler), Err(SchedulerError::Lost(..))));
 
         let script = r#"echo '"loaded"'; read line; echo '{"ended":{"why":"gone","again":true}}'"#;
         let mut scheduler = started(script).unwrap();
-        scheduler.ask(&Request::Statistics).unwrap();
+        scheduler.ask([Request::Statistics]).unwrap();
         match next(&mut scheduler).unwrap_err() {
             SchedulerError::Ended(ended) => {
                 assert_eq!(ended, Ended { why: "gone".to_owned(), again: true });
@@ -262,9 +273,9 @@ mod tests {
     #[test]
     fn a_loader_that_does_not_read_is_given_up() {
         let mut scheduler = started(r#"echo '"loaded"'; exec sleep 60"#).unwrap();
-        let asked = (0..1_000_000).find_map(|nth| scheduler.ask(&Request::Release(nth)).err());
+        let asked = (0..1_000_000).find_map(|nth| scheduler.ask([Request::Release(nth)]).err());
         assert!(matches!(asked, Some(SchedulerError::Lost(..))));
-        assert!(scheduler.ask(&Request::Statistics).is_err(), "nothing follows half a line");
+        assert!(scheduler.ask([Request::Statistics]).is_err(), "nothing follows half a line");
     }
 
     #[test]
@@ -273,7 +284,7 @@ mod tests {
         let mut scheduler = started(script).unwrap();
         let asked = (0..1000).find_map(|_| {
             std::thread::sleep(Duration::from_millis(1));
-            scheduler.ask(&Request::Statistics).err()
+            scheduler.ask([Request::Statistics]).err()
         });
         assert!(
             matches!(asked, Some(SchedulerError::Ended(Ended { again: true, .. }))),
@@ -292,8 +303,8 @@ mod tests {
         let mut scheduler = started(script).unwrap();
         // More than a pipe holds.
         let many = 20_000;
-        (0..many).for_each(|nth| scheduler.ask(&Request::Release(nth)).unwrap());
-        scheduler.ask(&Request::Statistics).unwrap();
+        (0..many).for_each(|nth| scheduler.ask([Request::Release(nth)]).unwrap());
+        scheduler.ask([Request::Statistics]).unwrap();
         let error = next(&mut scheduler).unwrap_err();
         assert_eq!(error.to_string(), many.to_string(), "each once, in whole lines");
     }
@@ -303,7 +314,7 @@ mod tests {
         let script = r#"read line; echo '"loaded"'"#;
         let mut scheduler = begun(script).unwrap();
         assert!(!scheduler.is_loaded().unwrap());
-        scheduler.ask(&Request::Statistics).unwrap();
+        scheduler.ask([Request::Statistics]).unwrap();
         while !scheduler.is_loaded().unwrap() {
             std::thread::sleep(LOOK);
         }

@@ -42,6 +42,7 @@ mod insisting;
 mod kept;
 mod observer;
 mod options;
+mod own_cpus;
 mod programs;
 mod quantum_timer;
 mod release;
@@ -70,6 +71,7 @@ use insisting::{Insisting, runs_on, sleeps};
 use kept::Kept;
 pub use observer::Observer;
 pub use options::{Keeping, LinuxError, MachineOptions};
+use own_cpus::OwnCpus;
 use quantum_timer::{Early, QuantumTimer, Woken};
 pub use release::Living;
 use release::Releases;
@@ -163,6 +165,7 @@ pub struct LinuxMachine<W> {
     survivors: Survivors,
     insisting: Insisting,
     kept: Kept,
+    own_cpus: OwnCpus,
     releases: Releases,
     roots_ended: bool,
     terminated: bool,
@@ -228,6 +231,7 @@ impl<W: Wait> LinuxMachine<W> {
             survivors: Survivors::default(),
             insisting: Insisting::default(),
             kept,
+            own_cpus: OwnCpus::default(),
             releases: Releases::default(),
             roots_ended: false,
             terminated: false,
@@ -308,6 +312,7 @@ impl<W: Wait> LinuxMachine<W> {
             lines.push(format!("{at_once} of {all} are counted at a time, in turns"));
         }
         lines.extend(self.scheduler_lost());
+        lines.extend(self.disturbs());
         lines
     }
 
@@ -363,7 +368,8 @@ impl<W: Wait> LinuxMachine<W> {
     }
 
     /// Restores everything that is still changed; gives back the waiter.
-    pub fn restore_all(self) -> (RestoreReport, W) {
+    pub fn restore_all(mut self) -> (RestoreReport, W) {
+        self.keep_off(&Placement::new());
         // No newborn may be given anything while things are restored.
         drop(self.watcher);
         let report = self.actuator.restore_all();
@@ -548,6 +554,7 @@ impl<W: Wait> Machine for LinuxMachine<W> {
         let Self { kept, actuator, programs, .. } = self;
         kept.keep(placement, &self.settled, programs, actuator);
         self.support.scheduler = kept.ability();
+        self.keep_off(placement);
     }
 
     fn insist(&mut self, on: Vec<(ThreadId, CpuSet)>) -> u64 {

@@ -67,6 +67,7 @@ pub fn managed(
 
 fn seen_with(given: &Given, keeping: Keeping, shape: Shape) -> Seen {
     let cpus = given.cpus();
+    let user = own().mask;
     let mut answers = Program::start(&[shape]);
     let mut batch = Program::start(&vec![Shape::BUSY; cpus.len()]);
     let mut controller = managed(given, keeping, &answers, &mut batch);
@@ -82,23 +83,25 @@ fn seen_with(given: &Given, keeping: Keeping, shape: Shape) -> Seen {
     if keeping != Keeping::Nudges {
         let masks: Vec<_> =
             of_tree(batch.process()).into_values().map(|thread| thread.mask).collect();
-        assert!(masks.iter().all(|mask| *mask == own().mask), "{masks:?}");
+        assert!(masks.iter().all(|mask| *mask == user), "{masks:?}");
     }
     let seen = Seen {
         batch: ran(&before.1, &batch.clocked()) / cpus.len() as f64,
         latency: ran(&before.0, &answers.clocked()),
         idle,
     };
+    assert_ne!(own().mask, user, "the manager keeps off its core");
     assert_eq!(controller.machine().support().scheduler.exists(), keeping != Keeping::Nudges);
     let _ = controller.into_machine().restore_all();
+    assert_eq!(own().mask, user);
     seen
 }
 
 /// Its sibling is idle while it runs, and batch has the rest: more than where a core is reserved. An emulated CPU acts on
 /// another one's interrupt when its turn comes, after some 0.3 ms: of short runs that is a large part, which is printed.
 /// How long it takes depends on where the timers of all CPUs are just then, so that the program sleeps a bit longer or
-/// shorter each time. The manager, of the kernel's own class, runs where it finds an idle CPU, for milliseconds here,
-/// which is often that sibling: with it anywhere this is red (94 to 99 %), with it on another core 99.7 %.
+/// shorter each time. The manager, of the kernel's own class, keeps off that core: where it does not, the kernel puts it on that
+/// sibling, the only idle CPU.
 pub fn latency(given: &Given) {
     needs_a_scheduler();
     let varies = Duration::from_millis(4);

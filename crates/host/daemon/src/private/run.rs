@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use symbiont_control::{Controller, Step, Summary};
-use symbiont_linux::launch::OwnCpus;
 use symbiont_linux::machine::{LinuxError, LinuxMachine, Wait};
 use symbiont_linux::observe::Method;
 use symbiont_machine::{Machine, Program};
@@ -57,13 +56,11 @@ pub(super) fn run<M: Machine<Error = LinuxError>>(
     let topology = machine.topology().clone();
     let controller = Controller::new(machine, policy, Planner::new(plan.bounds));
     let mut controller = controller.tolerating(TOLERATED).holding(plan.holding);
-    let (mut quiet, mut own_cpus) = (Watch::default(), OwnCpus::default());
+    let mut quiet = Watch::default();
     let mut each = |step: &Step| {
         if !plan.dry_run {
             quiet.check(&step.sample, &step.placement, &topology, &mut Host);
             report.quiet = quiet.total().or(report.quiet.take());
-            // Where it cannot, it is named among the others.
-            let _ = own_cpus.set_off_limits(&quiet.cpus());
         }
         if report.usable == 0 {
             let all = step.sample.threads.iter().map(|thread| &thread.allowed);

@@ -102,7 +102,6 @@ fn close(one: f64, other: f64) -> bool {
 fn others_on_its_cores_are_reported() {
     let mut world = World::new();
     assert!(world.check().is_empty());
-    assert_eq!(world.watch.cpus(), set("0-1"), "the sibling, too");
     let found = world.pass(1000, 900, 300, 0);
     assert_eq!(found.len(), 1);
     let Intrusion { program, cpus, length, others, begins, .. } = &found[0];
@@ -134,7 +133,6 @@ fn what_changes_is_not_judged() {
     assert_eq!(world.pass(1000, 0, 900, 0), [], "a thread came");
     world.placed = false;
     assert_eq!(world.pass(1000, 0, 900, 0), [], "it is not placed any more");
-    assert_eq!(world.watch.cpus(), CpuSet::new());
     world.placed = true;
     assert_eq!(world.pass(1000, 0, 900, 0), [], "it was not placed at the begin");
     world.threads[0].id.generation += 1;

@@ -106,9 +106,6 @@ impl Service {
         let topology = managed.machine().topology();
         let intrusions = self.quiet.check(sample, managed.applied(), topology, &mut Host);
         let mut lines = Vec::new();
-        if let Err(error) = self.own_cpus.set_off_limits(&self.quiet.cpus()) {
-            lines.push(format!("symbiontd stays on cores that are kept for a program: {error}"));
-        }
         for intrusion in intrusions.iter().filter(|intrusion| intrusion.begins) {
             let program = self.programs.get(intrusion.program);
             lines.push(intrusion.line(program.map_or("", |program| &program.name)));

@@ -20,8 +20,7 @@
 //! leave it from another one.
 //!
 //! Caller and blockers stay in place for the next thread that goes the same way, for at most [`LONG`]. They go
-//! only where the caller may run anyway, and so stay off cores that it keeps off
-//! ([`super::super::launch::OwnCpus`]).
+//! only where the caller may run anyway, and so stay off cores that the manager keeps off.
 //!
 //! # Properties
 //! - The caller has its own mask again at the end (`the_caller_runs_where_it_was_sent_and_has_its_mask_again`).

@@ -136,6 +136,11 @@ impl Kept {
         self.lost.as_deref()
     }
 
+    /// The processes that have loaded it, or are about to.
+    pub fn loaders(&self) -> impl Iterator<Item = u32> {
+        self.scheduler.iter().chain(&self.coming).map(Scheduler::process)
+    }
+
     /// What it did so far.
     pub fn statistics(&self) -> Option<&Statistics> {
         self.scheduler.is_some().then_some(&self.statistics)
@@ -216,13 +221,17 @@ impl Kept {
             self.said.remove(&id);
             // One that cannot be given back now is tried again at the end.
             let _ = actuator.set_class_ext(&id, false);
-            self.ask(&Request::Release(id.thread))?;
+            self.ask(Request::Release(id.thread))?;
         }
+        wanted.retain(|id, placed| self.said.get(id) != Some(placed));
+        // At once: until all of them are known, two threads may belong on the same CPU.
+        self.ask_all(wanted.values().cloned().map(Request::Place))?;
         for (id, placed) in wanted {
-            if self.said.get(&id) == Some(&placed) {
+            // It is in the class, or it is found outside.
+            if let Some(said) = self.said.get_mut(&id) {
+                *said = placed;
                 continue;
             }
-            self.ask(&Request::Place(placed.clone()))?;
             match actuator.set_class_ext(&id, true) {
                 Outcome::Done => {
                     self.said.insert(id, placed);
@@ -235,19 +244,23 @@ impl Kept {
                     } else {
                         self.refused.insert(id, Instant::now());
                     }
-                    self.ask(&Request::Release(id.thread))?;
+                    self.ask(Request::Release(id.thread))?;
                 }
             }
         }
         if self.asked.is_none_or(|asked| asked.elapsed() >= ASK) {
             self.asked = Some(Instant::now());
-            self.ask(&Request::Statistics)?;
+            self.ask(Request::Statistics)?;
         }
         Ok(())
     }
 
-    fn ask(&mut self, request: &Request) -> Result<(), SchedulerError> {
-        self.scheduler.as_mut().map_or(Ok(()), |scheduler| scheduler.ask(request))
+    fn ask(&mut self, request: Request) -> Result<(), SchedulerError> {
+        self.ask_all([request].into_iter())
+    }
+
+    fn ask_all(&mut self, requests: impl Iterator<Item = Request>) -> Result<(), SchedulerError> {
+        self.scheduler.as_mut().map_or(Ok(()), |scheduler| scheduler.ask(requests))
     }
 
     /// Takes what the scheduler reported.
