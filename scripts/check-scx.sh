@@ -7,11 +7,12 @@
 #   scripts/check-scx.sh table    also how much of their time threads are where they belong, held, nudged and by the
 #                                 scheduler, a program that answers requests beside batch, and how threads share a
 #                                 CPU: an hour
+#   scripts/check-scx.sh tables   the first of these in guests of four kinds, arm64 among them: an hour
 # Beside other schedulers it is put by scripts/rivals.sh.
 set -eu
 cd "$(dirname "$0")/.."
 case ${1:-} in
-'' | guests | kills | table) ;;
+'' | guests | kills | table | tables) ;;
 *) sed -n '2,/^set/{/^#/p}' "$0" >&2; exit 2 ;;
 esac
 manifest=scx/Cargo.toml
@@ -39,6 +40,11 @@ kills) guest x86-kills::nothing_is_left ;;
 table)
     guest x86-timed::a_core_is_kept
     guest x86-timed::threads_of_one_cpu_share_it
+    guest x86-timed::threads_are_where_they_belong
     scripts/nudging.sh x86-timed
+    ;;
+tables)
+    scripts/fetch-lab.sh x86_64 aarch64
+    guest threads_are_where_they_belong
     ;;
 esac

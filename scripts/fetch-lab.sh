@@ -2,7 +2,7 @@
 # Fetches what the guest lab needs that is not Symbiont's own, from Debian's archive,
 # unpacked into a folder outside of the checkout: for each architecture an emulator and
 # a kernel; and, to build Symbiont for another one than this machine's, a compiler, a
-# linker and libraries.
+# linker and libraries, for arm64 also those of the scheduler's loader.
 #   scripts/fetch-lab.sh [ARCHITECTURE...]    x86_64 (the default), aarch64, powerpc64le
 # prints what it got, or "lab: skipped" and why. The folder is $SYMBIONT_LAB, by default
 # ~/.cache/symbiont-lab. Nothing is installed.
@@ -123,6 +123,16 @@ fetch_rust() {
     fetched=rust-$1
 }
 
+# What the scheduler's loader is linked with, and the headers of libc and of the kernel, for clang.
+fetch_elf() {
+    download "libelf-dev:$debian" "zlib1g-dev:$debian" "libzstd-dev:$debian" "libc6-dev:$debian" linux-libc-dev || {
+        echo "lab: no libelf for $1: $(tail -n1 "$work/log"); its guests have no scheduler in the kernel" >&2
+        return
+    }
+    unpack "$lab/elf-$1"
+    apt-cache policy "libelf-dev:$debian" | sed -n 's/^ *Candidate: /libelf /p' >"$lab/elf-$1/complete"
+}
+
 # tool ARCHITECTURE NAME PROGRAM ARGUMENTS [OPTIONS]: a script that runs a program by the
 # loader that was fetched with it
 tool() {
@@ -145,6 +155,11 @@ for architecture in "$@"; do
     if [ "$architecture" != x86_64 ]; then
         complete "rust-$architecture" || { configure; fetch_rust "$architecture"; }
         got="$got, $(cat "$lab/rust-$architecture/complete")"
+        # QEMU's POWER guests are left to the kernel's own scheduler.
+        if [ "$architecture" = aarch64 ]; then
+            complete "elf-$architecture" || { configure; fetch_elf "$architecture"; }
+            ! complete "elf-$architecture" || got="$got, $(cat "$lab/elf-$architecture/complete")"
+        fi
     fi
     echo "lab: $architecture: $got in $lab"
 done

@@ -4,6 +4,7 @@
 //! a panic; what it printed is reported with it. It may leave its processes behind.
 
 mod auto;
+mod belonging;
 mod bpf;
 mod cgroup;
 mod classes;
@@ -130,6 +131,7 @@ fn kernel_and_counters(given: &Given) -> bool {
 pub const SCENARIOS: &[Scenario] = &[
     scenario("the_kernel_places_spinners", watched, spinners::recorded),
     scenario("nudged_threads_stay_where_the_kernel_agrees", timed, nudging::table),
+    scenario("threads_are_where_they_belong_by_a_scheduler", timed, belonging::table),
     scenario("a_core_is_kept_only_while_its_program_runs", timed, keepers::latency),
     scenario("threads_of_one_cpu_share_it", timed, fair::shared),
     scenario("rivals_keep_threads_side_by_side", timed, rivals::placing),

@@ -7,7 +7,7 @@
 //! counts are known, and a run takes the same course each time.
 
 use super::device_tree::Edit;
-use super::guests::{Guest, nodes};
+use super::guests::{COUNTING, Guest, nodes};
 use crate::given::{Counters, Given, Scope};
 
 /// A virtual nanosecond is a cycle, an instruction takes 2³.
@@ -45,6 +45,14 @@ pub fn two_llcs() -> Guest {
     let memory_mib = vec![regular.memory_mib.iter().sum()];
     let given = Given { nodes: all.clone(), packages: all, memory_mib, ..regular };
     guest(given, "-accel tcg,thread=multi", "clusters=2,cores=4,threads=1")
+}
+
+/// The clusters of the first, where an instruction takes a nanosecond and only times are measured.
+pub fn timed() -> Guest {
+    let clusters = clusters().given;
+    let given =
+        Given { name: "arm64-timed".to_owned(), counters: None, scope: Scope::Timed, ..clusters };
+    guest(given, COUNTING, "clusters=2,cores=2,threads=2")
 }
 
 fn guest(given: Given, how: &str, cores: &str) -> Guest {

@@ -62,6 +62,13 @@ impl Cache {
         self.folder.join(format!("rust-{}", self.architecture))
     }
 
+    /// What the loader of the scheduler is linked with for a foreign architecture, and its headers; none: this
+    /// architecture's guests have no such scheduler, or it was not fetched.
+    pub fn elf_libraries(&self) -> Option<PathBuf> {
+        let folder = self.folder.join(format!("elf-{}", self.architecture));
+        folder.join("complete").is_file().then_some(folder)
+    }
+
     /// QEMU.
     pub fn qemu(&self) -> Command {
         let name = match self.architecture {

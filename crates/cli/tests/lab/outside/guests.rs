@@ -20,7 +20,8 @@ pub struct Guest {
 }
 
 /// Time is executed instructions, a virtual nanosecond each.
-const COUNTING: &str = "-accel tcg -icount shift=0,sleep=off -rtc base=2026-01-01,clock=vm -seed 1";
+pub const COUNTING: &str =
+    "-accel tcg -icount shift=0,sleep=off -rtc base=2026-01-01,clock=vm -seed 1";
 
 /// All guests of the lab, those that take longest first.
 pub fn all() -> Vec<Guest> {
@@ -33,9 +34,11 @@ pub fn all() -> Vec<Guest> {
         x86_smt4(),
         x86_two_llcs(),
         x86_watched(),
-        x86_timed("x86-timed", 1, 4, Scope::Timed),
-        x86_timed("x86-timed-two-llcs", 2, 2, Scope::Timed),
-        x86_timed("x86-pods", 1, 4, Scope::Pods),
+        x86_timed("x86-timed", [1, 4, 2], Scope::Timed),
+        x86_timed("x86-timed-two-llcs", [2, 2, 2], Scope::Timed),
+        x86_timed("x86-timed-smt4", [1, 2, 4], Scope::Timed),
+        arm64::timed(),
+        x86_timed("x86-pods", [1, 4, 2], Scope::Pods),
         x86_kills(),
         x86_runtimes(),
     ]
@@ -139,11 +142,11 @@ fn x86_kills() -> Guest {
     guest
 }
 
-/// As the watched one: cores of two threads in sockets, each with a last-level cache, of one NUMA node.
-fn x86_timed(name: &str, packages: u32, cores: u32, scope: Scope) -> Guest {
-    let regular = Given::regular(name, packages, cores, 2);
+/// As the watched one: threads of cores in sockets, each with a last-level cache, of one NUMA node.
+fn x86_timed(name: &str, [packages, cores, threads]: [u32; 3], scope: Scope) -> Guest {
+    let regular = Given::regular(name, packages, cores, threads);
     let (nodes, memory_mib) = (vec![regular.cpus()], vec![NODE_MIB]);
     let mut guest = x86_executing(Given { scope, nodes, memory_mib, ..regular }, COUNTING);
-    sockets(&mut guest, packages, cores, 2);
+    sockets(&mut guest, packages, cores, threads);
     guest
 }

@@ -17,6 +17,17 @@ struct Programs {
 
 /// The loader of the scheduler in the kernel, in this checkout; it is built by `make scx`.
 const LOADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scx/target/release/symbiont-scx");
+/// The loader's package.
+const LOADER_MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scx/Cargo.toml");
+/// Compilers of C for any architecture, as `scx/build.rs` looks for them.
+const CLANGS: [&str; 6] = ["clang", "clang-21", "clang-20", "clang-19", "clang-17", "clang-16"];
+
+/// Two functions of its own are missing from Debian's static libelf. They begin and end a tree of what is read from a
+/// file; the loader's object is in memory, and the tree is all zeros: a function that does nothing will do.
+const UNUSED_BY_LIBELF: [&str; 2] = [
+    "link-arg=--defsym=eu_search_tree_init=getuid",
+    "link-arg=--defsym=eu_search_tree_fini=getuid",
+];
 
 /// Other schedulers, in this checkout; they are built by `scripts/rivals.sh`.
 const RIVALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/rivals/bin");
@@ -50,10 +61,16 @@ pub fn add(archive: &mut Initramfs, cache: &Cache) -> Result<(), String> {
             add_own(archive, program, path)?;
         }
     }
-    let loader = Path::new(LOADER);
-    if !foreign && loader.is_file() {
-        for program in [symbiont, Path::new(INIT)] {
-            add_own(archive, loader, &program.with_file_name("symbiont-scx"))?;
+    if !Path::new(LOADER).is_file() {
+        return Ok(());
+    }
+    for program in [symbiont, Path::new(INIT)] {
+        let path = program.with_file_name("symbiont-scx");
+        if !foreign {
+            add_own(archive, Path::new(LOADER), &path)?;
+        } else if let Some(libraries) = cache.elf_libraries() {
+            let loader = build_loader(cache, &libraries)?;
+            archive.file(&path, &std::fs::read(loader).map_err(io)?);
         }
     }
     Ok(())
@@ -74,43 +91,96 @@ fn own() -> Result<Programs, String> {
     Ok(Programs { symbiont, init })
 }
 
-/// Builds both for the guest's architecture, statically linked, by the compiler that
-/// was fetched for it; cargo is this machine's. What only research needs is left out.
+/// Builds both for the guest's architecture, statically linked. What only research needs is left out.
 fn build(cache: &Cache) -> Result<Programs, String> {
-    let target = format!("{}-unknown-linux-gnu", cache.architecture());
+    let mut cargo = cargo_for(cache, &[]);
+    let package = env!("CARGO_PKG_NAME");
+    cargo
+        .args(["--no-default-features", "--profile", "guest", "-p", package])
+        .args(["--bin", "symbiont", "--test", "lab"]);
+    let built = Built::by(cargo, cache)?;
+    Ok(Programs { symbiont: built.executable("symbiont")?, init: built.executable("lab")? })
+}
+
+/// Builds the loader of the scheduler; its C by clang, which compiles for any architecture.
+fn build_loader(cache: &Cache, libraries: &Path) -> Result<PathBuf, String> {
+    let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+    let clang = CLANGS.into_iter().find(runs).ok_or("no clang, which builds symbiont-scx")?;
+    let architecture = cache.architecture();
+    let target = target(cache).replace('-', "_");
+    let folder = libraries.join(format!("usr/lib/{architecture}-linux-gnu"));
+    let libraries_in = folder.to_string_lossy();
+    // libelf reads what is compressed, too.
+    let mut flags = vec!["-C", "link-arg=-lzstd"];
+    for flag in UNUSED_BY_LIBELF {
+        flags.extend(["-C", flag]);
+    }
+    flags.extend(["-L", &libraries_in]);
+    let mut cargo = cargo_for(cache, &flags);
+    cargo
+        .args(["--release", "--manifest-path", LOADER_MANIFEST])
+        .args(["--features", "libbpf-sys/static"])
+        .env(format!("CC_{target}"), clang)
+        .env(
+            format!("CFLAGS_{target}"),
+            format!("--target={architecture}-linux-gnu --sysroot={}", libraries.display()),
+        )
+        .env(format!("LIBBPF_SYS_LIBRARY_PATH_{target}"), &folder);
+    Built::by(cargo, cache)?.executable("symbiont-scx")
+}
+
+fn target(cache: &Cache) -> String {
+    format!("{}-unknown-linux-gnu", cache.architecture())
+}
+
+/// `cargo build` for the guest's architecture, by the compiler that was fetched for it; cargo is this machine's.
+fn cargo_for(cache: &Cache, flags: &[&str]) -> Command {
+    let target = target(cache);
     let linker = format!("CARGO_TARGET_{}_LINKER", target.replace('-', "_").to_uppercase());
-    let flags = ["-C", "target-feature=+crt-static", "-C", "linker-flavor=ld"];
+    let usual = ["-C", "target-feature=+crt-static", "-C", "linker-flavor=ld"];
     // One for all architectures: what is built for this machine is built once.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
     let mut cargo = Command::new(env!("CARGO"));
     cargo
-        .args(["build", "--locked", "--no-default-features", "--profile", "guest"])
-        .args(["-p", env!("CARGO_PKG_NAME"), "--bin", "symbiont", "--test", "lab"])
-        .args(["--message-format", "json-render-diagnostics"])
+        .args(["build", "--locked", "--message-format", "json-render-diagnostics"])
         .args(["--target", &target, "--target-dir"])
         .arg(folder)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env("RUSTC", cache.compiler().join("rustc"))
         .env(linker, cache.compiler().join("ld"))
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        .env("CARGO_ENCODED_RUSTFLAGS", [&usual, flags].concat().join("\x1f"))
         .env_remove("RUSTC_WRAPPER")
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .stdin(Stdio::null())
         .stderr(Stdio::inherit());
-    let done = cargo.output().map_err(|why| format!("cargo does not start: {why}"))?;
-    if !done.status.success() {
-        return Err(format!("cargo builds nothing for {target}: {}", done.status));
+    cargo
+}
+
+/// What cargo reported of a build.
+struct Built {
+    said: String,
+    target: String,
+}
+
+impl Built {
+    fn by(mut cargo: Command, cache: &Cache) -> Result<Self, String> {
+        let target = target(cache);
+        let done = cargo.output().map_err(|why| format!("cargo does not start: {why}"))?;
+        if !done.status.success() {
+            return Err(format!("cargo builds nothing for {target}: {}", done.status));
+        }
+        Ok(Self { said: String::from_utf8_lossy(&done.stdout).into_owned(), target })
     }
-    let text = String::from_utf8_lossy(&done.stdout);
-    let executable = |name: &str| {
+
+    fn executable(&self, name: &str) -> Result<PathBuf, String> {
         let built = |line: &str| {
             let message: Value = serde_json::from_str(line).ok()?;
             let path = message["executable"].as_str()?;
             (message["target"]["name"] == name).then(|| PathBuf::from(path))
         };
-        text.lines().find_map(built).ok_or(format!("cargo reports no {name} for {target}"))
-    };
-    Ok(Programs { symbiont: executable("symbiont")?, init: executable("lab")? })
+        let found = self.said.lines().find_map(built);
+        found.ok_or(format!("cargo reports no {name} for {}", self.target))
+    }
 }
 
 /// A program without its symbols, where there is a tool for that.
