@@ -9,12 +9,13 @@ workspace=(env --default-signal=HUP,INT,QUIT,TERM scripts/cargo.sh test --worksp
 
 "${workspace[@]}" --test lab --no-run
 logs=$(mktemp -d)
+guest= programs=
+trap 'for job in $guest $programs; do kill -- "-$job" 2>/dev/null || :; done; rm -rf "$logs"' EXIT
 # Each in a group of its own, so that what it started ends with it.
 set -m
-"${workspace[@]}" --test lab >"$logs/lab" 2>&1 &
+"${workspace[@]}" --test lab </dev/null >"$logs/lab" 2>&1 &
 guest=$!
 set +m
-trap 'kill -- "-$guest" ${programs:+"-$programs"} 2>/dev/null || :; rm -rf "$logs"' EXIT
 scripts/lint.sh
 scripts/fetch-oracles.sh
 scripts/fuzz.sh short
@@ -22,13 +23,15 @@ scripts/fuzz.sh short
 failed=0
 # Tests of whole programs wait for these half of their time. Names of the lab's scenarios begin with their guest's.
 set -m
-"${workspace[@]}" --no-fail-fast --test '*' -- --skip x86- >"$logs/programs" 2>&1 &
+"${workspace[@]}" --no-fail-fast --test '*' -- --skip x86- </dev/null >"$logs/programs" 2>&1 &
 programs=$!
 set +m
 "${workspace[@]}" --no-fail-fast --lib --bins || failed=1
 "${workspace[@]}" --no-fail-fast --doc || failed=1
 wait "$programs" || failed=1
+programs=
 cat "$logs/programs"
 wait "$guest" || failed=1
+guest=
 cat "$logs/lab"
 exit $failed

@@ -98,6 +98,11 @@ fn not_alone() {
     assert!(stderr(&third).contains(kept), "{}", stderr(&third));
     let why = || service.client(&["why", &waiting.id().to_string()]).stdout;
     wait_until("its reason says the same", || String::from_utf8_lossy(&why()).contains(kept));
+    assert_eq!(
+        allowed(service.id()),
+        allowed(waiting.id()),
+        "the daemon keeps off what is measured"
+    );
     waiting.kill_all();
     let log = service.log();
     assert!(log.contains(" asks to manage echo, which is refused: not alone: "), "{log}");

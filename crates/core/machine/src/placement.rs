@@ -60,6 +60,9 @@ pub struct Assignment {
     /// whose mask is its target is *held*.
     #[serde(default, skip_serializing_if = "Target::is_os")]
     pub mask: Target,
+    /// Has its program the cores of the target for itself, so that all others keep off them?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_cores: bool,
     /// How urgent it is.
     pub priority: Priority,
     /// Why, in words that a user can read.

@@ -354,7 +354,7 @@ fn on_its_cores(
         Class::Alone => "is measured: these cores run no other managed program",
         _ => "latency: these cores run no other managed program",
     };
-    Assignment::on(cpus, reason).held()
+    Assignment { own_cores: true, ..Assignment::on(cpus, reason).held() }
 }
 
 /// Other threads are held off the granted cores, wherever the policy nudges them on what is left.

@@ -338,6 +338,7 @@ fn assignment() -> impl Strategy<Value = Assignment> {
     let slowdown = prop::option::of(prop::num::f64::NORMAL | prop::num::f64::ZERO);
     let all = (target(), target(), ".{0,20}", slowdown);
     all.prop_map(|(target, mask, reason, predicted_slowdown)| Assignment {
+        own_cores: predicted_slowdown.is_some(),
         mask,
         target,
         priority: Priority::Idle,

@@ -12,12 +12,13 @@ pub struct Notices {
     online: CpuSet,
     changed: BTreeSet<(ThreadId, Setting)>,
     is_short: bool,
+    troubles: Vec<String>,
 }
 
 impl Notices {
     /// Knows which CPUs are online at the start.
     pub fn new(online: CpuSet) -> Self {
-        Self { online, changed: BTreeSet::new(), is_short: false }
+        Self { online, changed: BTreeSet::new(), is_short: false, troubles: Vec::new() }
     }
 
     /// Other CPUs are online than at the last call.
@@ -44,6 +45,12 @@ impl Notices {
         let begins = !now.is_empty() && !self.is_short;
         self.is_short = !now.is_empty();
         begins.then(|| format!("descriptors are bounded: {}", now.join("; ")))
+    }
+
+    /// What cannot be had any more: each once, until it can.
+    pub fn troubles(&mut self, now: &[String]) -> Vec<String> {
+        let before = std::mem::replace(&mut self.troubles, now.to_vec());
+        now.iter().filter(|line| !before.contains(line)).cloned().collect()
     }
 
     /// Settings that another process changed, of living threads: one line for a process.
@@ -105,6 +112,16 @@ mod tests {
         assert_eq!(notices.shortages(&some), None);
         assert_eq!(notices.shortages(&none), None);
         assert!(notices.shortages(&some).is_some());
+    }
+
+    #[test]
+    fn a_trouble_is_reported_when_it_begins() {
+        let mut notices = Notices::new(CpuSet::new());
+        let both = ["no scheduler", "no mask"].map(str::to_owned);
+        assert_eq!(notices.troubles(&both[..1]), both[..1]);
+        assert_eq!(notices.troubles(&both), both[1..]);
+        assert_eq!(notices.troubles(&[]), [""; 0]);
+        assert_eq!(notices.troubles(&both[..1]), both[..1]);
     }
 
     #[test]

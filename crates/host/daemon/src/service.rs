@@ -93,6 +93,8 @@ pub struct Notes {
     pub machine: Vec<String>,
     /// Threads for which there are no descriptors.
     pub shortages: Vec<String>,
+    /// What was wanted of the machine, and cannot be had now.
+    pub troubles: Vec<String>,
     /// Rules that cannot be used.
     pub rules: Vec<String>,
     /// Enrolments cannot be kept for the next start.
@@ -106,7 +108,8 @@ impl Notes {
     pub fn all(&self) -> Vec<String> {
         let shortages =
             self.shortages.iter().map(|line| format!("{line}, since descriptors are bounded"));
-        let others = self.rules.iter().chain(&self.enrolments).chain(&self.priorities).cloned();
+        let others = self.troubles.iter().chain(&self.rules);
+        let others = others.chain(&self.enrolments).chain(&self.priorities).cloned();
         self.machine.iter().cloned().chain(shortages).chain(others).collect()
     }
 }

@@ -18,6 +18,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(2);
 /// So many bytes of requests may wait for the loader to read them: those of some ten thousand threads.
 const MOST_UNSENT: usize = 4 << 20;
+/// What a pipe holds.
+const A_PIPE: usize = 64 << 10;
 /// So long is what a loader said before it ended waited for.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 /// So long it may take to unload and end.
@@ -140,6 +142,9 @@ impl Scheduler {
             let mut line = serde_json::to_string(&request).unwrap_or_default();
             line.push('\n');
             self.unsent.extend(line.as_bytes());
+            if self.unsent.len() >= A_PIPE {
+                self.send()?;
+            }
         }
         self.send()
     }

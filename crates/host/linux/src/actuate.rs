@@ -99,6 +99,7 @@ pub use quota::{CpuQuotas, Periods, Quota};
 pub use restore::{Restored, is_manager_ending, restore};
 pub use restoring::{NotRestored, RestoreReport};
 pub use scheduler::loaded_scheduler;
+pub(crate) use settings::Mask;
 pub use state::Suspect;
 pub use state_dir::{StateDirError, all_state_dirs, default_state_dir, visible_state_dirs};
 pub use thread::{ThreadError, ThreadKey};

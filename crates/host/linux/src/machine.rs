@@ -311,9 +311,13 @@ impl<W: Wait> LinuxMachine<W> {
             let all = counted(at_once + waiting, "thread");
             lines.push(format!("{at_once} of {all} are counted at a time, in turns"));
         }
-        lines.extend(self.scheduler_lost());
-        lines.extend(self.disturbs());
         lines
+    }
+
+    /// What was wanted and cannot be had now, one line for each.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<String> {
+        self.scheduler_lost().into_iter().chain(self.misplaced()).collect()
     }
 
     /// How late the loop woke so far.

@@ -147,7 +147,7 @@ pub(super) fn finish<W: Wait>(
         let why = "management ended before the programs did: by a signal, or before its limit of CPU time";
         report.trouble.push(why.to_owned());
     }
-    report.trouble.extend(machine.scheduler_lost());
+    report.trouble.extend(machine.troubles());
     report.trouble.extend(suspected(&machine.suspects()));
     report.trouble.extend(doubted(&machine.doubts()));
     let slipped = machine.slipped();

@@ -114,6 +114,9 @@ impl Server<'_> {
         let shortages = self.managed.machine().shortages();
         self.log(notices.shortages(&shortages));
         self.service.notes.shortages = shortages;
+        let troubles = self.managed.machine().troubles();
+        self.log(notices.troubles(&troubles));
+        self.service.notes.troubles = troubles;
         if let Err(error) = self.lock.keep() {
             self.log([error.to_string()]);
         }

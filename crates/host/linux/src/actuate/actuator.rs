@@ -129,6 +129,12 @@ impl Actuator {
         state.set_class_ext(key, on)
     }
 
+    /// The hardware threads that the cpuset of a process allows, whether it is managed or not.
+    #[must_use]
+    pub(crate) fn cpuset(&self, process: u32) -> Arc<CpuSet> {
+        self.state().kernel.cpuset(process)
+    }
+
     /// Is anything of ours applied on any adopted thread?
     #[must_use]
     pub fn is_anything_applied(&self) -> bool {

@@ -12,7 +12,7 @@ const LEAST_URGENT: i8 = 19;
 /// A mask to restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(super) enum Mask {
+pub(crate) enum Mask {
     /// Whatever the cpuset allows, also after it grew: restored as all ones.
     All,
     /// Just these, as a user chose.
