@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd;
 
 use anyhow::{Context, bail};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, PrintLevel};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, Object, ObjectBuilder, PrintLevel};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use symbiont_ext::{Ended, Placed, SiblingTime, Statistics, obstacle};
@@ -22,6 +22,9 @@ const UNREGISTERED: u32 = 64;
 const ERRORS: u32 = 1024;
 /// In an exit code: load it again.
 const RESTART: u64 = 1 << 48;
+
+/// So often an update is tried that the kernel asks to try again.
+const TRIES: u32 = 100;
 
 /// A scheduler that is loaded until this is dropped.
 pub struct Loaded {
@@ -77,7 +80,8 @@ impl Loaded {
     pub fn place(&self, placed: &Placed) -> anyhow::Result<()> {
         let Some(thread) = open(placed.thread)? else { return Ok(()) };
         let key = thread.as_raw_fd().to_ne_bytes();
-        let done = self.map("placed")?.update(&key, &layout::placed(placed), MapFlags::ANY);
+        let map = self.map("placed")?;
+        let done = tried_again(|| map.update(&key, &layout::placed(placed), MapFlags::ANY));
         // It may have ended since.
         if done.is_err() && open(placed.thread)?.is_none() {
             return Ok(());
@@ -140,6 +144,18 @@ impl Loaded {
     }
 }
 
+/// Tries again what the kernel says may be done at another try: of two that want to be the first to keep something about
+/// a thread, here and in the scheduler when the thread is first queued, it refuses one.
+fn tried_again(mut update: impl FnMut() -> libbpf_rs::Result<()>) -> libbpf_rs::Result<()> {
+    for _ in 1..TRIES {
+        match update() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+            done => return done,
+        }
+    }
+    update()
+}
+
 /// Takes the flag out of the operations, whose layout is that of `struct sched_ext_ops` in `kernel.h`: pointers to
 /// ten functions, then the flags.
 fn without_partial(operations: &mut [u8]) -> anyhow::Result<()> {
@@ -162,5 +178,28 @@ fn open(thread: u32) -> anyhow::Result<Option<rustix::fd::OwnedFd>> {
         Ok(descriptor) => Ok(Some(descriptor)),
         Err(Errno::SRCH | Errno::INVAL) => Ok(None),
         Err(error) => Err(error).with_context(|| format!("thread {thread} cannot be named")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::Error;
+
+    use super::*;
+
+    #[test]
+    fn what_may_be_done_at_another_try_is_tried_again() {
+        let again = || Err(Error::from_raw_os_error(Errno::AGAIN.raw_os_error()));
+        let mut tries = 0;
+        let mut count = |result: libbpf_rs::Result<()>| {
+            tries += 1;
+            result
+        };
+        let mut answers = [again(), again(), Ok(())].into_iter();
+        tried_again(|| count(answers.next().unwrap())).unwrap();
+        let mut answers = [Err(Error::from_raw_os_error(Errno::NOENT.raw_os_error()))].into_iter();
+        assert!(tried_again(|| count(answers.next().unwrap())).is_err(), "once");
+        assert_eq!(tries, 4);
+        assert!(tried_again(again).is_err(), "not for ever");
     }
 }
