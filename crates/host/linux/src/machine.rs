@@ -47,6 +47,7 @@ mod programs;
 mod quantum_timer;
 mod release;
 mod settling;
+mod shortages;
 mod start;
 mod survivors;
 mod ticker;
@@ -61,7 +62,7 @@ use symbiont_machine::{
     Lifecycle, Machine, Move, Outcome, Placement, Program, ProgramId, RunState, Sample, Signal,
     Signals, Support, ThreadId, ThreadSample, Timestamp,
 };
-use symbiont_topology::{CpuSet, HostTopology, Topology, counted};
+use symbiont_topology::{CpuSet, HostTopology, Topology};
 
 pub use cost::Cost;
 pub use counter::CountOptions;
@@ -293,31 +294,6 @@ impl<W: Wait> LinuxMachine<W> {
     #[must_use]
     pub fn doubts(&self) -> Vec<Suspect> {
         self.actuator.doubts()
-    }
-
-    /// What is done in a costlier way or less often because descriptors are limited, one line for each.
-    #[must_use]
-    pub fn shortages(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let opened = self.watcher.not_kept_open();
-        if opened > 0 {
-            lines.push(format!(
-                "the files of {} are opened at each sample",
-                counted(opened, "thread")
-            ));
-        }
-        let (at_once, waiting) = self.counter.turns();
-        if waiting > 0 {
-            let all = counted(at_once + waiting, "thread");
-            lines.push(format!("{at_once} of {all} are counted at a time, in turns"));
-        }
-        lines
-    }
-
-    /// What was wanted and cannot be had now, one line for each.
-    #[must_use]
-    pub fn troubles(&self) -> Vec<String> {
-        self.scheduler_lost().into_iter().chain(self.misplaced()).collect()
     }
 
     /// How late the loop woke so far.

@@ -52,12 +52,16 @@ pub const CONFIGURATION: &str = "/lab/rivals/kernel-configuration";
 pub const USUAL: &str = "usual";
 
 /// Of the rows of [`ROWS`].
-const LOADS: [&str; 4] = [
+const LOADS: [&str; 6] = [
     "full, other targets each 5 s",
     "half, packed in pairs",
     "one more than CPUs",
     "half more than CPUs",
+    "twice and three more",
+    "full, a quarter sleeps 1 of 5 ms",
 ];
+/// Epochs that are nudged or scheduled.
+const EPOCHS: usize = 2;
 /// The program that wakes: runs for half a millisecond, sleeps 2 to 8.
 const WAKES: Shape = Shape {
     runs: Duration::from_micros(500),
@@ -177,13 +181,18 @@ pub fn placing(given: &Given) {
     let rows: Vec<&Row> = ROWS.iter().filter(|row| LOADS.contains(&row.name)).collect();
     assert_eq!(rows.len(), LOADS.len());
     let placed =
-        |row: &Row, keeping| stayed(given, row, keeping, [(Holding::AsDecided, 1)])[0].on_cpu;
-    let nudged =
-        |name: &str| column(&format!("{name}, nudged"), &rows, |row| placed(row, Keeping::Nudges));
-    let own = column("sched-ext", &rows, |row| placed(row, Keeping::SchedExt));
-    let kernels = [column("kernel, alone", &rows, |row| alone(given, row)), nudged("kernel")];
-    let rivals = under_each(nudged);
-    let columns: Vec<&Column> = [&own].into_iter().chain(&kernels).chain(&rivals).collect();
+        |row: &Row, keeping| stayed(given, row, keeping, [(Holding::AsDecided, EPOCHS)])[0].on_cpu;
+    let both = |name: &str| {
+        [
+            column(&format!("{name}, alone"), &rows, |row| alone(given, row)),
+            column(&format!("{name}, nudged"), &rows, |row| placed(row, Keeping::Nudges)),
+        ]
+    };
+    let own = [("sched-ext", Keeping::SchedExt), ("sched-ext-full", Keeping::SchedExtFull)]
+        .map(|(name, keeping)| column(name, &rows, |row| placed(row, keeping)));
+    let mut columns: Vec<&Column> = own.iter().collect();
+    let (kernels, rivals) = (both("kernel"), under_each(both));
+    columns.extend(kernels.iter().chain(rivals.iter().flatten()));
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     println!("| load | {} |", names.join(" | "));
     println!("|---{}|", "|---".repeat(columns.len()));
@@ -192,7 +201,7 @@ pub fn placing(given: &Given) {
             columns.iter().map(|column| format!("{:.1}", column.shares[n])).collect();
         println!("| {} | {} |", row.name, shares.join(" | "));
     }
-    let least = own.shares.iter().copied().fold(100.0, f64::min);
+    let least = own.iter().flat_map(|column| &column.shares).copied().fold(100.0, f64::min);
     assert!(least >= 99.0, "threads belong there {least} % of their time");
 }
 
